@@ -1,2 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Being built.
+//! From wanted and observed values to ordered steps, and through them.
+//!
+//! [`plan`] is a pure function. [`run`] takes the plan through a [`Port`], which is the kernel in
+//! production and a misbehaving model of it in tests. No clock, no files, no sockets here.
+//!
+//! Properties, each proven by a test in `tests/`: a plan after a successful run is empty; knobs that
+//! were not asked for keep their value, or are put back to it; the order of the input never matters;
+//! a failure leaves the values of before, or says which it could not put back.
+
+mod order;
+mod plan;
+mod port;
+mod run;
+
+pub use plan::{keys_to_observe, plan};
+pub use port::{Keys, Port, PortError, Query, Target};
+pub use run::run;

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of knobs.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::nearest::nearest;
+use crate::registry::{self, Knob};
+
+/// The name of one knob: a row of the registry, and for an open family such as `feature.NAME` the
+/// member that the device defines.
+#[derive(Clone, Debug)]
+pub struct Key {
+    knob: &'static Knob,
+    member: Option<Box<str>>,
+}
+
+/// Why a text names no knob.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The registry has no such row.
+    #[error("no knob is called '{name}'{}", suggestions(.nearest))]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// Names that look like it.
+        nearest: Vec<String>,
+    },
+    /// A family without its member, or a member that no device can have.
+    #[error("'{name}' is not complete: write {family}.NAME, with a name that the device lists")]
+    Member {
+        /// What was given.
+        name: String,
+        /// The family's name.
+        family: &'static str,
+    },
+}
+
+fn suggestions(nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        "; 'ibctl explain' lists them".to_owned()
+    } else {
+        format!("; did you mean {}?", nearest.join(" or "))
+    }
+}
+
+/// Longest member: `ETH_GSTRING_LEN` (include/uapi/linux/ethtool.h) less the terminator.
+const MEMBER_MAX: usize = 31;
+
+impl Key {
+    /// Returns the key of a closed row.
+    ///
+    /// # Errors
+    ///
+    /// The row is a family, or there is none.
+    pub fn named(name: &str) -> Result<Self, KeyError> {
+        name.parse()
+    }
+
+    /// Returns the key of a row that is not a family.
+    #[must_use]
+    pub const fn of(knob: &'static Knob) -> Self {
+        Self { knob, member: None }
+    }
+
+    /// Returns the key of one member of a family.
+    ///
+    /// # Errors
+    ///
+    /// The row is no family, or `member` is empty, over 31 bytes or not printable.
+    pub fn member_of(knob: &'static Knob, member: &str) -> Result<Self, KeyError> {
+        let printable = member
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'=');
+        if knob.is_family && printable && (1..=MEMBER_MAX).contains(&member.len()) {
+            Ok(Self {
+                knob,
+                member: Some(member.into()),
+            })
+        } else {
+            Err(KeyError::Member {
+                name: format!("{}.{member}", knob.name),
+                family: knob.name,
+            })
+        }
+    }
+
+    /// Returns the registry row.
+    #[must_use]
+    pub const fn knob(&self) -> &'static Knob {
+        self.knob
+    }
+
+    /// Returns the member of a family, such as `rx-gro` of `feature.rx-gro`.
+    #[must_use]
+    pub fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    fn order(&self) -> (&'static str, Option<&str>) {
+        (self.knob.name, self.member())
+    }
+}
+
+impl FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(name: &str) -> Result<Self, KeyError> {
+        if let Some(knob) = registry::find(name) {
+            return if knob.is_family {
+                Err(KeyError::Member {
+                    name: name.to_owned(),
+                    family: knob.name,
+                })
+            } else {
+                Ok(Self::of(knob))
+            };
+        }
+        if let Some((family, member)) = name.split_once('.')
+            && let Some(knob) = registry::find(family).filter(|knob| knob.is_family)
+        {
+            return Self::member_of(knob, member);
+        }
+        Err(KeyError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, registry::knobs().map(|knob| knob.name)),
+        })
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.member {
+            Some(member) => f.pad(&format!("{}.{member}", self.knob.name)),
+            None => f.pad(self.knob.name),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.order().hash(state);
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_parses_to_itself() {
+        for knob in registry::knobs().filter(|knob| !knob.is_family) {
+            assert_eq!(knob.name.parse::<Key>().unwrap().to_string(), knob.name);
+        }
+    }
+
+    #[test]
+    fn members_of_families_keep_their_name() {
+        let key: Key = "feature.rx-gro".parse().unwrap();
+        assert_eq!(key.knob().name, "feature");
+        assert_eq!(key.member(), Some("rx-gro"));
+        assert_eq!(key.to_string(), "feature.rx-gro");
+        for name in ["feature", "feature.", "private-flag.a b", "feature.a=b"] {
+            assert!(
+                matches!(name.parse::<Key>(), Err(KeyError::Member { .. })),
+                "{name}"
+            );
+        }
+        let long = format!("feature.{}", "x".repeat(32));
+        assert!(long.parse::<Key>().is_err());
+    }
+
+    #[test]
+    fn unknown_names_suggest() {
+        let error = "batchin".parse::<Key>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no knob is called 'batchin'; did you mean batching or batch-limit?"
+        );
+        assert!("mtu.rx".parse::<Key>().is_err());
+        assert!("".parse::<Key>().is_err());
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Interfaces as the kernel reports them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::channel::Channel;
+use crate::key::Key;
+use crate::pkey::Pkey;
+use crate::value::Value;
+
+/// The name of a network interface.
+///
+/// # Invariants
+///
+/// 1 to 15 bytes (`IFNAMSIZ` less the terminator) of what the kernel's `dev_valid_name` takes: no
+/// white space, no `/` or `:`, and not `.` or `..`. Safe as a path component.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct LinkName(Box<str>);
+
+/// A text that cannot name an interface.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "'{}' cannot name an interface: 1 to 15 characters without white space, '/' or ':'",
+    .0.escape_debug()
+)]
+pub struct LinkNameError(String);
+
+impl LinkName {
+    /// Returns the name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for LinkName {
+    type Err = LinkNameError;
+
+    fn from_str(name: &str) -> Result<Self, LinkNameError> {
+        let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':');
+        if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.contains(odd) {
+            Err(LinkNameError(name.to_owned()))
+        } else {
+            Ok(Self(name.into()))
+        }
+    }
+}
+
+impl fmt::Display for LinkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The 8-byte GUID of an InfiniBand port.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Guid(pub [u8; 8]);
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = self.0.chunks(2).map(|pair| {
+            pair.iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        });
+        f.pad(&groups.collect::<Vec<_>>().join(":"))
+    }
+}
+
+impl Serialize for Guid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Whether a device can take a knob, and why not.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(tag = "support", content = "why", rename_all = "kebab-case")]
+pub enum Support {
+    /// A write changes the device.
+    Settable,
+    /// The value can be read only.
+    Fixed(String),
+    /// The kernel stores what is written, and the driver does not use it.
+    StoredNoEffect(String),
+    /// The device, its driver or the kernel does not have it.
+    Unsupported(String),
+}
+
+impl Support {
+    /// Returns the word for tables and JSON.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Settable => "settable",
+            Self::Fixed(_) => "fixed",
+            Self::StoredNoEffect(_) => "stored-no-effect",
+            Self::Unsupported(_) => "unsupported",
+        }
+    }
+
+    /// Returns the reason, where there is one.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Settable => None,
+            Self::Fixed(why) | Self::StoredNoEffect(why) | Self::Unsupported(why) => Some(why),
+        }
+    }
+}
+
+/// The device's own bounds of a number, in the kernel's unit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Limits {
+    /// Smallest value.
+    pub min: u64,
+    /// Largest value.
+    pub max: u64,
+}
+
+/// What a device said of one knob.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reading {
+    /// The present value, where the device has one.
+    pub value: Option<Value>,
+    /// Whether it can be changed.
+    pub support: Support,
+    /// The channel that `value` came from.
+    pub via: Option<Channel>,
+    /// The device's own bounds.
+    pub limits: Option<Limits>,
+}
+
+impl Reading {
+    /// Returns a settable value without bounds of the device's own.
+    #[must_use]
+    pub const fn settable(value: Value, via: Channel) -> Self {
+        Self {
+            value: Some(value),
+            support: Support::Settable,
+            via: Some(via),
+            limits: None,
+        }
+    }
+
+    /// Returns the reading of a knob that the device does not have.
+    #[must_use]
+    pub fn unsupported(why: impl Into<String>) -> Self {
+        let support = Support::Unsupported(why.into());
+        Self {
+            value: None,
+            support,
+            via: None,
+            limits: None,
+        }
+    }
+}
+
+/// An interface, with the readings that were asked for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Link {
+    /// Kernel index.
+    pub index: u32,
+    /// Present name.
+    pub name: LinkName,
+    /// Other names.
+    pub alt_names: Vec<String>,
+    /// rtnl kind such as `ipoib` or `veth`; physical devices often have none.
+    pub kind: Option<String>,
+    /// Driver, as ethtool names it.
+    pub driver: Option<String>,
+    /// Hardware type (`ARPHRD_*`, include/uapi/linux/if_arp.h); 32 is InfiniBand.
+    pub arphrd: u16,
+    /// Link-layer address; 20 bytes for IPoIB: flags, QPN and port GID (RFC 4391, 9.1.1).
+    pub address: Vec<u8>,
+    /// Index of the interface below, such as a P_Key child's parent.
+    pub parent: Option<u32>,
+    /// Name of that interface, when it is in the same network namespace.
+    pub parent_name: Option<LinkName>,
+    /// Administrative state.
+    pub is_up: bool,
+    /// Whether the link layer can carry traffic.
+    pub has_carrier: bool,
+    /// Partition of an IPoIB interface.
+    pub pkey: Option<Pkey>,
+    /// Readings by knob.
+    pub readings: BTreeMap<Key, Reading>,
+}
+
+impl Link {
+    /// `ARPHRD_INFINIBAND`.
+    pub const INFINIBAND: u16 = 32;
+
+    /// Says whether this is an IPoIB interface.
+    #[must_use]
+    pub const fn is_ipoib(&self) -> bool {
+        self.arphrd == Self::INFINIBAND
+    }
+
+    /// Returns the port GUID of an IPoIB interface: the last 8 bytes of its address, the only part
+    /// that survives a reload of the driver.
+    #[must_use]
+    pub fn guid(&self) -> Option<Guid> {
+        let guid = self.address.get(12..20)?;
+        (self.is_ipoib() && self.address.len() == 20).then_some(())?;
+        Some(Guid(guid.try_into().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_kernel_takes() {
+        for good in ["ib0", "ib0.8001", "ibp94s0f1", "a", "fifteen-letters"] {
+            assert!(good.parse::<LinkName>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "a:b",
+            "sixteen-letters-",
+            "a\tb",
+            "a\0b",
+        ] {
+            assert!(bad.parse::<LinkName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn guid_is_the_last_eight_bytes() {
+        let guid = Guid([0x00, 0x02, 0xc9, 0x03, 0x00, 0xab, 0xcd, 0xef]);
+        assert_eq!(guid.to_string(), "0002:c903:00ab:cdef");
+    }
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Taking a plan through a port: write, read back, put back what was changed when something fails.
+
+use std::collections::BTreeMap;
+
+use ibmgr_api::{
+    ErrorCode, Key, Link, Outcome, Plan, Reading, Report, ReportLine, Step, Support, Value,
+};
+
+use crate::plan::disturbed;
+use crate::port::{Port, PortError, Query, Target};
+
+/// `EBUSY` (asm-generic/errno-base.h). In-tree ib_ipoib answers a mode change with it although the
+/// change was made, when it lost the RTNL lock in between (drivers/infiniband/ulp/ipoib/ipoib_main.c).
+const EBUSY: i32 = 16;
+
+/// Runs `plan`, which was made from `before`.
+///
+/// All or nothing: when a step fails or reads back differently, the earlier ones are put back, and so
+/// are the knobs that the kernel changed along with them. The report tells each knob's value as read
+/// at the end.
+pub fn run<P: Port>(port: &mut P, plan: &Plan, before: &Link) -> Report {
+    let mut run = Run {
+        port,
+        target: Target {
+            name: plan.link.clone(),
+            index: plan.index,
+        },
+        plan,
+        before,
+        outcomes: BTreeMap::new(),
+    };
+    if !plan.steps.is_empty() {
+        run.write_all();
+    }
+    run.report()
+}
+
+struct Run<'a, P> {
+    port: &'a mut P,
+    target: Target,
+    plan: &'a Plan,
+    before: &'a Link,
+    outcomes: BTreeMap<Key, Line>,
+}
+
+struct Line {
+    outcome: Outcome,
+    now: Option<Value>,
+}
+
+impl<P: Port> Run<'_, P> {
+    fn write_all(&mut self) {
+        for (at, step) in self.plan.steps.iter().enumerate() {
+            let Err(error) = self.write(step, &step.to) else {
+                continue;
+            };
+            // The same write may be in force all the same, and then the plan goes on.
+            let applied = matches!(error, PortError::Refused { errno: EBUSY, .. })
+                && self
+                    .read(&step.key)
+                    .is_ok_and(|now| now.as_ref() == Some(&step.to));
+            if !applied {
+                self.fail(at, error);
+                return;
+            }
+        }
+        self.verify();
+    }
+
+    fn write(&mut self, step: &Step, value: &Value) -> Result<(), PortError> {
+        self.port
+            .write(&self.target, &step.key, value, step.carrier)
+    }
+
+    fn read(&mut self, key: &Key) -> Result<Option<Value>, PortError> {
+        let mut link = self.observe(vec![key.clone()])?;
+        Ok(link.readings.remove(key).and_then(|reading| reading.value))
+    }
+
+    /// Reads `keys` of the very interface that the plan was made for, through the carriers of the plan.
+    fn observe(&mut self, keys: Vec<Key>) -> Result<Link, PortError> {
+        let mut link = self
+            .port
+            .observe(&self.target.name, &Query::named(keys.clone()))?;
+        if link.index != self.target.index {
+            return Err(PortError::Gone {
+                link: self.target.name.clone(),
+            });
+        }
+        // A knob that was written through a chosen channel is read back through the same.
+        for step in self
+            .plan
+            .steps
+            .iter()
+            .filter(|step| keys.contains(&step.key))
+        {
+            let channel = step.carrier.channel();
+            if link
+                .readings
+                .get(&step.key)
+                .is_some_and(|reading| reading.via != Some(channel))
+            {
+                let query = Query {
+                    via: Some(channel),
+                    ..Query::named(vec![step.key.clone()])
+                };
+                let again = self.port.observe(&self.target.name, &query)?;
+                link.readings.extend(again.readings);
+            }
+        }
+        Ok(link)
+    }
+
+    fn touched(&self) -> Vec<Key> {
+        let steps = &self.plan.steps;
+        let mut keys: Vec<Key> = steps.iter().map(|step| step.key.clone()).collect();
+        for key in steps.iter().flat_map(|step| disturbed(&step.key)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    fn verify(&mut self) {
+        let link = match self.observe(self.touched()) {
+            Ok(link) => link,
+            Err(error) => return self.fail_verification(&error),
+        };
+        let wrong = self.plan.steps.iter().position(|step| {
+            link.readings
+                .get(&step.key)
+                .and_then(|reading| reading.value.as_ref())
+                != Some(&step.to)
+        });
+        if let Some(at) = wrong {
+            let step = &self.plan.steps[at];
+            let outcome = Outcome::NotVerified {
+                why: difference(step, &link),
+            };
+            self.set(&step.key, outcome, None);
+            self.put_back(self.plan.steps.len(), Some(at));
+            return;
+        }
+        for step in &self.plan.steps {
+            let outcome = match &step.no_effect {
+                Some(why) => Outcome::NoEffect { why: why.clone() },
+                None => Outcome::Changed,
+            };
+            self.set(&step.key, outcome, Some(step.to.clone()));
+        }
+        self.note_disturbed(&link, &Outcome::Changed);
+    }
+
+    /// Adds lines for knobs that nobody asked for and that are not what they were.
+    fn note_disturbed(&mut self, link: &Link, outcome: &Outcome) {
+        for (key, reading) in &link.readings {
+            let was = self
+                .before
+                .readings
+                .get(key)
+                .and_then(|reading| reading.value.as_ref());
+            if !self.outcomes.contains_key(key) && reading.value.as_ref() != was {
+                self.set(key, outcome.clone(), reading.value.clone());
+            }
+        }
+    }
+
+    fn set(&mut self, key: &Key, outcome: Outcome, now: Option<Value>) {
+        self.outcomes.insert(key.clone(), Line { outcome, now });
+    }
+
+    fn fail_verification(&mut self, error: &PortError) {
+        if is_gone(error) {
+            return self.vanish();
+        }
+        // All was written, nothing could be read: say so of each, and try to put all back.
+        for step in &self.plan.steps {
+            let why = format!("could not be read back: {}", chain(error));
+            self.set(&step.key, Outcome::NotVerified { why }, None);
+        }
+        self.put_back(self.plan.steps.len(), None);
+    }
+
+    fn fail(&mut self, at: usize, error: PortError) {
+        if is_gone(&error) {
+            return self.vanish();
+        }
+        for step in &self.plan.steps[at..] {
+            self.set(&step.key, Outcome::NotTried, None);
+        }
+        let outcome = Outcome::Refused {
+            why: reason(&error),
+            code: error.code(),
+        };
+        self.set(&self.plan.steps[at].key, outcome, None);
+        self.put_back(at, None);
+    }
+
+    fn vanish(&mut self) {
+        for step in &self.plan.steps {
+            self.set(&step.key, Outcome::Vanished, None);
+        }
+    }
+
+    /// Writes the old values of the first `count` steps, the last one first, and of what they
+    /// disturbed. `culprit` keeps its own outcome if its value is the old one again.
+    fn put_back(&mut self, count: usize, culprit: Option<usize>) {
+        let mut errors: BTreeMap<Key, String> = BTreeMap::new();
+        for step in self.plan.steps[..count].iter().rev() {
+            let written = match &step.from {
+                Some(from) => self.write(step, from),
+                None => Err(PortError::Unsupported {
+                    link: self.target.name.clone(),
+                    key: step.key.clone(),
+                    why: "it had no value before".to_owned(),
+                }),
+            };
+            match written {
+                Ok(()) => {}
+                Err(error) if is_gone(&error) => return self.vanish(),
+                Err(error) => {
+                    errors.insert(step.key.clone(), reason(&error));
+                }
+            }
+        }
+        self.put_back_disturbed(count, &mut errors);
+
+        let link = match self.observe(self.touched()) {
+            Ok(link) => link,
+            Err(error) if is_gone(&error) => return self.vanish(),
+            Err(error) => {
+                for step in &self.plan.steps[..count] {
+                    let why = format!("could not be read back: {}", chain(&error));
+                    self.set(&step.key, Outcome::NotPutBack { why }, None);
+                }
+                return;
+            }
+        };
+        for key in self.touched() {
+            let now = link
+                .readings
+                .get(&key)
+                .and_then(|reading| reading.value.clone());
+            let was = self
+                .before
+                .readings
+                .get(&key)
+                .and_then(|reading| reading.value.clone());
+            let step = self.plan.steps.iter().position(|step| step.key == key);
+            if now == was {
+                let keeps_outcome = step.is_none_or(|at| at >= count) || step == culprit;
+                if let Some(line) = self.outcomes.get_mut(&key).filter(|_| keeps_outcome) {
+                    line.now = now;
+                } else if !keeps_outcome {
+                    self.set(&key, Outcome::PutBack, now);
+                }
+            } else {
+                let why = errors.remove(&key).unwrap_or_else(|| {
+                    "the kernel took the old value, but another one is read back".to_owned()
+                });
+                self.set(&key, Outcome::NotPutBack { why }, now);
+            }
+        }
+    }
+
+    /// Restores what the kernel changed along with the steps, where it does not restore it by itself.
+    fn put_back_disturbed(&mut self, count: usize, errors: &mut BTreeMap<Key, String>) {
+        let asked: Vec<&Key> = self.plan.steps[..count]
+            .iter()
+            .map(|step| &step.key)
+            .collect();
+        let mut keys: Vec<Key> = asked.iter().flat_map(|key| disturbed(key)).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let Some(Reading {
+                value: Some(was),
+                via: Some(channel),
+                support: Support::Settable,
+                ..
+            }) = self.before.readings.get(&key)
+            else {
+                continue;
+            };
+            if self.read(&key).is_ok_and(|now| now.as_ref() == Some(was)) {
+                continue;
+            }
+            let carriers = key.knob().carriers.iter();
+            let Some(carrier) = carriers.copied().find(|c| c.channel() == *channel) else {
+                continue;
+            };
+            if let Err(error) = self.port.write(&self.target, &key, was, carrier) {
+                errors.insert(key, reason(&error));
+            }
+        }
+    }
+
+    fn report(mut self) -> Report {
+        let value_before = |key: &Key| {
+            self.before
+                .readings
+                .get(key)
+                .and_then(|reading| reading.value.clone())
+        };
+        let mut lines = Vec::new();
+        for step in &self.plan.steps {
+            let line = self.outcomes.remove(&step.key);
+            let line = line.unwrap_or(Line {
+                outcome: Outcome::NotTried,
+                now: None,
+            });
+            lines.push(ReportLine {
+                key: step.key.clone(),
+                asked: Some(step.to.clone()),
+                before: step.from.clone(),
+                now: line.now,
+                outcome: line.outcome,
+            });
+        }
+        for skip in &self.plan.skips {
+            let outcome = match &skip.no_effect {
+                Some(why) => Outcome::NoEffect { why: why.clone() },
+                None => Outcome::AlreadySo,
+            };
+            lines.push(ReportLine {
+                key: skip.key.clone(),
+                asked: Some(skip.value.clone()),
+                before: Some(skip.value.clone()),
+                now: Some(skip.value.clone()),
+                outcome,
+            });
+        }
+        for (key, line) in self.outcomes {
+            let before = value_before(&key);
+            lines.push(ReportLine {
+                key,
+                asked: None,
+                before,
+                now: line.now,
+                outcome: line.outcome,
+            });
+        }
+        Report {
+            link: self.plan.link.clone(),
+            lines,
+        }
+    }
+}
+
+fn is_gone(error: &PortError) -> bool {
+    matches!(error.code(), ErrorCode::Vanished | ErrorCode::UnknownLink)
+}
+
+/// Returns what the kernel said, without the interface and knob that the report names anyway.
+fn reason(error: &PortError) -> String {
+    match error {
+        PortError::Refused { message, .. } => message.clone(),
+        PortError::Permission { needs, .. } => format!("it takes {needs}"),
+        PortError::Unsupported { why, .. } => why.clone(),
+        _ => chain(error),
+    }
+}
+
+fn chain(error: &PortError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn difference(step: &Step, link: &Link) -> String {
+    let domain = &step.key.knob().domain;
+    let reading = link.readings.get(&step.key);
+    let now = reading.and_then(|reading| reading.value.as_ref());
+    let now = now.map_or_else(|| "no value".to_owned(), |value| value.show(domain));
+    let asked = step.to.show(domain);
+    match reading.and_then(|reading| reading.support.why()) {
+        Some(why) => format!("the kernel took {asked}, but {now} is read back: {why}"),
+        None => format!("the kernel took {asked}, but {now} is read back"),
+    }
+}

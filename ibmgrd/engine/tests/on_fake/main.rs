@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The engine on a kernel in memory that misbehaves in every way seen on real ones.
+
+mod fake;
+mod outcomes;
+mod properties;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::error::ErrorCode;
 use crate::nearest::nearest;
 use crate::registry::{self, Knob};
 
@@ -39,6 +40,16 @@ pub enum KeyError {
         /// The family's name.
         family: &'static str,
     },
+}
+
+impl KeyError {
+    /// Returns the error's code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown { .. } | Self::Member { .. } => ErrorCode::UnknownKnob,
+        }
+    }
 }
 
 fn suggestions(nearest: &[String]) -> String {

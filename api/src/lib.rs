@@ -6,11 +6,13 @@
 //! - [`Link`] is an interface as the kernel reports it; a [`Reading`] is one knob of it, with the answer
 //!   to "can this device take it?" ([`Support`]).
 //! - [`Plan`] holds ordered [`Step`]s; [`Report`] tells per knob how they went.
+//! - Links, reports, plans and knobs serialize to one documented JSON form.
 //! - [`ErrorCode`] is the one table of exit codes, D-Bus error names and HTTP statuses.
 //!
 //! No I/O happens here.
 
 mod channel;
+mod document;
 mod domain;
 mod error;
 mod key;
@@ -32,5 +34,5 @@ pub use link::{Guid, Limits, Link, LinkName, LinkNameError, Reading, Support};
 pub use nearest::nearest;
 pub use pkey::Pkey;
 pub use plan::{Assignment, Outcome, Plan, PlanError, Report, ReportLine, Skip, Step};
-pub use registry::{Effect, Knob, Phase};
+pub use registry::{Effect, Group, Knob, Phase};
 pub use value::Value;

@@ -202,6 +202,13 @@ impl Link {
         self.arphrd == Self::INFINIBAND
     }
 
+    /// Returns the address as hexadecimal bytes with colons; `None` for an interface without one.
+    #[must_use]
+    pub fn address_text(&self) -> Option<String> {
+        let bytes = self.address.iter().map(|byte| format!("{byte:02x}"));
+        (!self.address.is_empty()).then(|| bytes.collect::<Vec<_>>().join(":"))
+    }
+
     /// Returns the port GUID of an IPoIB interface: the last 8 bytes of its address, the only part
     /// that survives a reload of the driver.
     #[must_use]

@@ -126,6 +126,37 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// Returns the reason alone, where the interface and the knob are named beside it.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self {
+            Self::Unsupported { why, .. } => why.clone(),
+            Self::Fixed { why, .. } => format!("fixed: {why}"),
+            Self::OutOfRange {
+                value, min, max, ..
+            } => {
+                format!("{value} is out of this device's range {min} to {max}")
+            }
+            Self::Twice { first, second, .. } => {
+                format!("given twice: once as {first}, once as {second}")
+            }
+            Self::NoSuchChannel { .. } | Self::NotObserved { .. } => self.to_string(),
+        }
+    }
+
+    /// Returns the knob that cannot be planned.
+    #[must_use]
+    pub const fn key(&self) -> &Key {
+        match self {
+            Self::Twice { key, .. }
+            | Self::Unsupported { key, .. }
+            | Self::Fixed { key, .. }
+            | Self::OutOfRange { key, .. }
+            | Self::NoSuchChannel { key, .. }
+            | Self::NotObserved { key, .. } => key,
+        }
+    }
+
     /// Returns the error's code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
@@ -150,11 +181,11 @@ pub enum Outcome {
         /// The reason.
         why: String,
     },
-    /// The kernel refused it.
+    /// Not done: the kernel refused it, or it could not even be asked for.
     Refused {
-        /// What the kernel said.
+        /// What the kernel said, or what is wrong with the request.
         why: String,
-        /// The error's code: refused, permission, vanished, kernel or timeout.
+        /// The error's code, such as refused, permission, unsupported, bad-value, kernel or timeout.
         code: ErrorCode,
     },
     /// The kernel reported success, but the value read back differs.
@@ -183,6 +214,10 @@ impl Outcome {
             Self::Changed => "changed",
             Self::AlreadySo => "already-so",
             Self::NoEffect { .. } => "no-effect",
+            Self::Refused {
+                code: ErrorCode::Unsupported,
+                ..
+            } => "unsupported",
             Self::Refused { .. } => "refused",
             Self::NotVerified { .. } => "not-verified",
             Self::PutBack => "put-back",

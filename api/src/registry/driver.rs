@@ -16,23 +16,26 @@ const fn number(unit: Unit, limit: Limit) -> Domain {
 }
 
 pub(super) const KNOBS: &[Knob] = &[
-    live(
-        "batching",
-        Domain::Choice(&[
-            Choice::new("off", 0),
-            Choice::new("on", 1),
-            Choice::new("adaptive", 2),
-        ]),
-        &[
-            Carrier::Rtnl(RtnlField::Batching),
-            Carrier::BatchingFlags,
-            Carrier::Sysfs(SysfsField::Batching),
-        ],
-        Phase::Tuning,
-        "Posts several frames with one doorbell.",
-        "`on` follows the stack's hint that more frames come; `adaptive` also holds the doorbell while an \
+    Knob {
+        is_brief: true,
+        ..live(
+            "batching",
+            Domain::Choice(&[
+                Choice::new("off", 0),
+                Choice::new("on", 1),
+                Choice::new("adaptive", 2),
+            ]),
+            &[
+                Carrier::Rtnl(RtnlField::Batching),
+                Carrier::BatchingFlags,
+                Carrier::Sysfs(SysfsField::Batching),
+            ],
+            Phase::Tuning,
+            "Posts several frames with one doorbell.",
+            "`on` follows the stack's hint that more frames come; `adaptive` also holds the doorbell while an \
          earlier completion is outstanding, never longer. Only the ipoib_batch driver has it.",
-    ),
+        )
+    },
     live(
         "batch-limit",
         number(Unit::Frames, BATCH_LIMIT),

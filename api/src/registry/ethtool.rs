@@ -11,7 +11,14 @@ const fn usecs(name: &'static str, carriers: &'static [Carrier], summary: &'stat
         unit: Unit::Microseconds,
         max: u32::MAX as u64,
     };
-    live(name, domain, carriers, Phase::Tuning, summary, COALESCE)
+    live(
+        name,
+        domain,
+        carriers,
+        Phase::Tuning,
+        summary,
+        COALESCE_DETAILS,
+    )
 }
 
 const fn count(
@@ -25,7 +32,14 @@ const fn count(
         min: 0,
         max: u32::MAX as u64,
     };
-    live(name, domain, carriers, Phase::Tuning, summary, COALESCE)
+    live(
+        name,
+        domain,
+        carriers,
+        Phase::Tuning,
+        summary,
+        COALESCE_DETAILS,
+    )
 }
 
 const fn adaptive(name: &'static str, carriers: &'static [Carrier], summary: &'static str) -> Knob {
@@ -35,7 +49,7 @@ const fn adaptive(name: &'static str, carriers: &'static [Carrier], summary: &'s
         carriers,
         Phase::Tuning,
         summary,
-        COALESCE,
+        COALESCE_DETAILS,
     )
 }
 
@@ -46,16 +60,23 @@ const fn queues(name: &'static str, carriers: &'static [Carrier], summary: &'sta
         min: 0,
         max: u32::MAX as u64,
     };
-    let row = live(name, domain, carriers, Phase::Queues, summary, QUEUES);
+    let row = live(
+        name,
+        domain,
+        carriers,
+        Phase::Queues,
+        summary,
+        QUEUES_DETAILS,
+    );
     Knob {
         effect: Effect::Pause,
         ..row
     }
 }
 
-const COALESCE: &str = "Which coalescing parameters a driver takes differs: `ibctl explain KNOB LINK` \
+const COALESCE_DETAILS: &str = "Which coalescing parameters a driver takes differs: `ibctl explain KNOB LINK` \
                         tells. In-tree ib_ipoib has `rx-usecs` and `rx-frames`, both at most 65535.";
-const QUEUES: &str = "The device's maxima apply. In-tree ib_ipoib takes its ring sizes as module \
+const QUEUES_DETAILS: &str = "The device's maxima apply. In-tree ib_ipoib takes its ring sizes as module \
                       parameters instead.";
 
 macro_rules! coalesce {
@@ -74,7 +95,7 @@ macro_rules! channels {
     };
 }
 
-pub(super) const KNOBS: &[Knob] = &[
+pub(super) const COALESCING: &[Knob] = &[
     usecs(
         "rx-usecs",
         coalesce!(RxUsecs),
@@ -196,6 +217,9 @@ pub(super) const KNOBS: &[Knob] = &[
         coalesce!(RateSampleInterval),
         "How often the packet rate is sampled.",
     ),
+];
+
+pub(super) const QUEUES: &[Knob] = &[
     queues("ring.rx", ring!(Rx), "Receive descriptors."),
     queues(
         "ring.rx-mini",
@@ -220,6 +244,9 @@ pub(super) const KNOBS: &[Knob] = &[
         channels!(Combined),
         "Channels that receive and transmit.",
     ),
+];
+
+pub(super) const FLAGS: &[Knob] = &[
     Knob {
         is_family: true,
         ..live(

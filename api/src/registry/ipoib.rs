@@ -9,6 +9,7 @@ pub(super) const KNOBS: &[Knob] = &[
     Knob {
         effect: Effect::Pause,
         disturbs: &["mtu"],
+        is_brief: true,
         ..live(
             "mode",
             Domain::Choice(&[

@@ -20,12 +20,14 @@ pub(super) const KNOBS: &[Knob] = &[
     },
     Knob {
         effect: Effect::Pause,
+        is_brief: true,
         ..live(
             "mtu",
             Domain::Number {
                 unit: Unit::Bytes,
-                min: 68,
-                max: 65535,
+                // The kernel's int: loopback has 65536, and some devices have no limits at all.
+                min: 0,
+                max: i32::MAX as u64,
             },
             &[
                 Carrier::Rtnl(RtnlField::Mtu),

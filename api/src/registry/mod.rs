@@ -30,6 +30,8 @@ pub struct Knob {
     pub effect: Effect,
     /// Knobs that the kernel changes with this one.
     pub disturbs: &'static [&'static str],
+    /// Whether a list of interfaces has a column for it.
+    pub is_brief: bool,
     /// One line for lists, at most 60 characters.
     pub summary: &'static str,
     /// What an administrator should know before changing it.
@@ -67,6 +69,16 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Returns the word in JSON output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Pause => "pause",
+            Self::Stops => "stops",
+        }
+    }
+
     /// Returns the sentence that help and manuals print.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
@@ -78,17 +90,33 @@ impl Effect {
     }
 }
 
-const TABLES: [&[Knob]; 5] = [
-    link::KNOBS,
-    ipoib::KNOBS,
-    napi::KNOBS,
-    ethtool::KNOBS,
-    driver::KNOBS,
+/// Rows that belong together, under the title that lists give them.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The title, such as `interrupt coalescing`.
+    pub title: &'static str,
+    /// The rows.
+    pub knobs: &'static [Knob],
+}
+
+const fn group(title: &'static str, knobs: &'static [Knob]) -> Group {
+    Group { title, knobs }
+}
+
+/// Every group, in the order of the documentation.
+pub const GROUPS: [Group; 7] = [
+    group("link", link::KNOBS),
+    group("IPoIB", ipoib::KNOBS),
+    group("NAPI", napi::KNOBS),
+    group("interrupt coalescing", ethtool::COALESCING),
+    group("rings and channels", ethtool::QUEUES),
+    group("features and flags", ethtool::FLAGS),
+    group("batching driver", driver::KNOBS),
 ];
 
 /// Returns every row, in the order of the documentation.
 pub fn knobs() -> impl Iterator<Item = &'static Knob> {
-    TABLES.into_iter().flatten()
+    GROUPS.iter().flat_map(|group| group.knobs)
 }
 
 /// Returns the row of that name.
@@ -114,6 +142,7 @@ const fn live(
         phase,
         effect: Effect::Live,
         disturbs: &[],
+        is_brief: false,
         summary,
         details,
     }

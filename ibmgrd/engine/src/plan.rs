@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use ibmgr_api::{
-    Assignment, Carrier, Channel, Key, Link, Plan, PlanError, Reading, Skip, Step, Support,
+    Assignment, Carrier, Channel, Key, Link, Outcome, Plan, PlanError, Reading, Report, ReportLine,
+    Skip, Step, Support,
 };
 
 use crate::order::rank;
@@ -110,6 +111,39 @@ pub fn plan(link: &Link, wants: &[Assignment]) -> Result<Plan, PlanError> {
         steps,
         skips,
     })
+}
+
+/// Returns the report of a request that [`plan`] refused: nothing was written, and every knob that the
+/// device cannot take says why.
+///
+/// `link` must be what the plan was to be made from.
+#[must_use]
+pub fn rejected(link: &Link, wants: &[Assignment]) -> Report {
+    let mut sorted: Vec<&Assignment> = wants.iter().collect();
+    sorted.sort_by_cached_key(|want| rank(&want.key, &want.value));
+    let line = |want: &Assignment| {
+        let reading = link.readings.get(&want.key);
+        let now = reading.and_then(|reading| reading.value.clone());
+        let outcome = match reading.map(|reading| admit(link, want, reading)) {
+            Some(Err(error)) => Outcome::Refused {
+                why: error.why(),
+                code: error.code(),
+            },
+            Some(Ok(_)) if now.as_ref() == Some(&want.value) => Outcome::AlreadySo,
+            Some(Ok(_)) | None => Outcome::NotTried,
+        };
+        ReportLine {
+            key: want.key.clone(),
+            asked: Some(want.value.clone()),
+            before: now.clone(),
+            now,
+            outcome,
+        }
+    };
+    Report {
+        link: link.name.clone(),
+        lines: sorted.into_iter().map(line).collect(),
+    }
 }
 
 /// Says whether the device can take `want`; returns why it would have no effect, if so.

@@ -3,7 +3,7 @@
 
 use crate::fake::{Fake, Manner, key};
 use ibmgr_api::{Assignment, Channel, ErrorCode, Outcome, PlanError, Report, Support};
-use ibmgrd_engine::{Port, Query, keys_to_observe, plan, run};
+use ibmgrd_engine::{Port, Query, keys_to_observe, plan, rejected, run};
 
 fn wants(pairs: &[(&str, &str)]) -> Vec<Assignment> {
     let assignment = |(name, text): &(&str, &str)| {
@@ -259,6 +259,34 @@ fn bad_requests_make_no_plan() {
         try_set(&mut fake, &[("mode", "datagram")]).is_ok(),
         "it is so already"
     );
+    assert!(fake.writes.is_empty());
+}
+
+#[test]
+fn a_rejected_request_tells_every_reason_and_the_present_values() {
+    let mut fake = Fake::ib0();
+    let mode = fake.link.readings.get_mut(&key("mode")).expect("has one");
+    mode.support = Support::Fixed("enhanced IPoIB has datagram mode only".into());
+    let wants = wants(&[
+        ("rx-frames", "65536"),
+        ("txqueuelen", "9"),
+        ("mtu", "2044"),
+        ("mode", "connected"),
+    ]);
+    assert!(plan(&fake.link, &wants).is_err());
+    let report = rejected(&fake.link, &wants);
+    let names: Vec<_> = report
+        .lines
+        .iter()
+        .map(|line| line.key.to_string())
+        .collect();
+    assert_eq!(names, ["mode", "mtu", "txqueuelen", "rx-frames"]);
+    let words =
+        ["mode", "mtu", "txqueuelen", "rx-frames"].map(|name| outcome(&report, name).name());
+    assert_eq!(words, ["unsupported", "already-so", "not-tried", "refused"]);
+    for line in &report.lines {
+        assert!(line.now.is_some() && line.now == line.before, "{line:?}");
+    }
     assert!(fake.writes.is_empty());
 }
 

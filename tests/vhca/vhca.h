@@ -20,12 +20,14 @@
  *   3. vhca_qp.rx_mutex   (receiver; never two of them at a time; modify_qp
  *                          takes tx_mutex and then rx_mutex of one QP)
  *   4. spinlocks, interrupts off, in this order:
- *      vhca_dev.mcast_lock, xa_lock(vhca_dev.qps)
- *      vhca_qp.sq.lock, vhca_qp.rq.lock, vhca_srq.lock
- *      vhca_wire.lock, vhca_cq.lock, vhca_port.lock (leaves: nothing is
- *      taken inside them)
- *   No CQ handler and no verbs event handler runs with one of these held,
- *   except that an event may be raised by the wire under 1.
+ *      vhca_port.link_lock, vhca_port.lock, the registry's lid_lock
+ *      vhca_qp.sq.lock, vhca_qp.rq.lock
+ *      leaves, nothing is taken inside them: vhca_dev.mcast_lock,
+ *      xa_lock(vhca_dev.qps), xa_lock(vhca_dev.mrs), vhca_srq.rq.lock,
+ *      vhca_wire.lock, vhca_cq.lock, vhca_faults.lock
+ *   No handler of a consumer runs with one of these held: CQ events run in BH
+ *   work items, events of QPs, SRQs and CQs in process work items, port events
+ *   in ib_core's.
  */
 #ifndef VHCA_H
 #define VHCA_H
@@ -68,11 +70,17 @@
 #define VHCA_QPN_MASK		0xffffff
 
 /*
- * GUIDs: 24 bits of a locally administered, OUI-like constant, then the role
- * and the index of the HCA. guid_base (module parameter) replaces the rest.
- * Node GUID: role 0; port GUID: role 1; system image GUID: role 2.
+ * GUIDs: 24 bits of a locally administered, OUI-like constant, eight bits for
+ * the role, and the number of the HCA plus one in the low 32 bits. The switch
+ * is index VHCA_MAX_HCAS.
  */
-#define VHCA_OUI		0x02c0dd
+#define VHCA_OUI		0x02c0ddULL
+#define VHCA_VENDOR_ID		0x02c0dd
+#define VHCA_PART_ID		1
+#define VHCA_SWITCH_PART_ID	2
+
+enum vhca_guid_role { VHCA_GUID_NODE, VHCA_GUID_PORT, VHCA_GUID_SYSTEM };
+__be64 vhca_guid(unsigned int index, enum vhca_guid_role role);
 
 /*
  * A module that manages itself gives HCA i the LID VHCA_MANAGED_LID + i and
@@ -84,6 +92,7 @@
 
 struct vhca_dev;
 struct vhca_qp;
+struct vhca_wire;
 
 /* ---- module parameters (main.c) ------------------------------------------ */
 
@@ -122,7 +131,13 @@ struct vhca_port {
 	u8 phys_state;		/* enum ib_port_phys_state */
 	u8 active_mtu;		/* enum ib_mtu */
 	u8 subnet_timeout;
-	bool cable;		/* false: the link is cut by a fault */
+	/* The link is up while all of these want it (under link_lock). */
+	spinlock_t link_lock;
+	u8 phys_admin;		/* enum ib_port_phys_state: POLLING wants it */
+	bool cable;		/* false: cut by a fault */
+	bool peer;		/* the switch's end is enabled */
+	bool on_switch;
+	bool registered;	/* ib_core may be told of events */
 	__be64 gid_prefix;
 	__be64 guids[VHCA_NUM_GUIDS];	/* [0] is the port GUID, never written */
 	u16 pkeys[VHCA_NUM_PKEYS];
@@ -181,15 +196,25 @@ void vhca_port_set_mtu(struct vhca_port *port, enum ib_mtu mtu);
 void vhca_port_set_subnet_timeout(struct vhca_port *port, u8 timeout);
 void vhca_port_reregister(struct vhca_port *port);
 
-/* Pulls (false) or plugs (true) the cable, as the port_down fault does. */
+/* Pulls (false) or plugs (true) the cable, as the port fault does. */
 void vhca_port_set_cable(struct vhca_port *port, bool plugged);
+
+/*
+ * For the switch, when a subnet manager disables (false) or enables its end of
+ * the link, or sets its PortState to DOWN (retrain). They call
+ * vhca_switch_link(): no lock that it takes may be held. No sleep.
+ */
+void vhca_port_set_peer(struct vhca_port *port, bool enabled);
+void vhca_port_retrain(struct vhca_port *port);
 
 /* Copies a consistent GID (prefix and GUID) of the port's table. */
 int vhca_port_gid(struct vhca_port *port, unsigned int index, union ib_gid *gid);
 
 void vhca_port_init(struct vhca_port *port, struct vhca_dev *dev);
-/* Called once the HCA is on the switch: trains the link; managed: to ACTIVE. */
+/* The HCA is on the switch: trains the link; managed: to ACTIVE. */
 void vhca_port_start(struct vhca_port *port);
+void vhca_port_mute(struct vhca_port *port);
+void vhca_port_stop(struct vhca_port *port);
 
 /*
  * P_Key rules (IBA 10.9.3): equal low 15 bits, not both limited, not 0.
@@ -261,6 +286,7 @@ struct vhca_pkt {
 	u32 length;
 	u32 num_sge;
 	const struct ib_sge *sg;
+	struct vhca_wire *wire;	/* the thread that moves it; copies keep it */
 	struct ib_grh grh;	/* valid if has_grh */
 };
 
@@ -313,8 +339,8 @@ void vhca_sma_init(struct vhca_port *port);
 
 /*
  * State of the SA that answers when vhca_managed: groups and members.
- * forget_port: the port left the fabric (fabric lock held for writing) or went
- * down: its memberships end.
+ * forget_port: the port leaves the fabric (fabric lock held for writing): its
+ * memberships end. Links that go down are told by vhca_switch_link().
  */
 int vhca_sa_init(void);
 void vhca_sa_exit(void);
@@ -335,9 +361,10 @@ int vhca_switch_attach(struct vhca_dev *dev);
 void vhca_switch_detach(struct vhca_dev *dev);
 
 /*
- * The link of @port went up or down. Must not sleep: called from any context
- * with port->lock not held. The fabric lock may or may not be held, so it must
- * not be needed: use only what attach() recorded for @port.
+ * The link of @port went up or down. Must not sleep: called with interrupts off
+ * and port->link_lock held (not port->lock), in the order of the changes. The
+ * fabric lock may or may not be held, so it must not be needed: use only what
+ * attach() recorded for @port. It must not call the port's setters.
  */
 void vhca_switch_link(struct vhca_port *port, bool up);
 
@@ -380,13 +407,22 @@ struct vhca_av {
 struct vhca_ah {
 	struct ib_ah ibah;
 	struct vhca_av av;
-	struct rdma_ah_attr attr;	/* as created, for query_ah */
+};
+
+/* Events of one object, told to its consumer from a work item (event.c). */
+enum vhca_event_kind { VHCA_EV_QP, VHCA_EV_CQ, VHCA_EV_SRQ };
+
+struct vhca_events {
+	struct ib_device *device;
+	enum vhca_event_kind kind;
+	void *object;
+	unsigned long pending;	/* bit: enum ib_event_type */
+	struct work_struct work;
 };
 
 struct vhca_pd {
 	struct ib_pd ibpd;
-	u32 lkey;		/* of the PD's first DMA MR; 0: none */
-	u32 num_mrs;
+	u32 lkey;		/* of the PD's first writable MR; 0: none */
 };
 
 struct vhca_mr {
@@ -421,10 +457,11 @@ struct vhca_cq {
 	u32 tail;		/* next to fill */
 	enum vhca_cq_arm arm;
 	bool error;		/* overrun: takes no CQE any more */
-	bool event_pending;	/* on a wire's list or in the timer or work */
-	bool event_due;		/* moderation: due now */
-	u16 mod_count;		/* CQ moderation: CQEs, 0 or 1: off */
-	u16 mod_period;		/* microseconds */
+	bool mad;		/* of a management QP */
+	bool event_pending;	/* raised, its handler not yet called */
+	bool mod_waiting;	/* moderation holds the event back */
+	u16 mod_count;		/* CQ moderation: CQEs per event */
+	u16 mod_period;		/* microseconds, 0: off */
 	u32 mod_seen;		/* CQEs since the event became pending */
 	u64 events_raised;
 	u64 events_done;
@@ -432,6 +469,7 @@ struct vhca_cq {
 	struct list_head event_node;	/* vhca_wire.events, of the raising wire */
 	struct hrtimer mod_timer;
 	struct work_struct event_work;
+	struct vhca_events events;
 	int vector;
 };
 
@@ -447,6 +485,7 @@ struct vhca_rq {
 	spinlock_t lock;
 	void *ring;
 	u32 stride;
+	u32 slots;		/* power of two, at least max_wr */
 	u32 max_wr;
 	u32 max_sge;
 	u32 head;		/* next to fill */
@@ -458,6 +497,7 @@ struct vhca_srq {
 	struct vhca_dev *dev;
 	struct vhca_rq rq;
 	u32 limit;		/* under rq.lock; 0: not armed */
+	struct vhca_events events;
 };
 
 struct vhca_swqe {
@@ -488,11 +528,12 @@ struct vhca_sq {
 	spinlock_t lock;
 	void *ring;
 	u32 stride;
+	u32 slots;		/* power of two, at least max_wr */
 	u32 max_wr;
 	u32 max_sge;
-	u32 head;
-	u32 exec;
-	u32 retired;
+	u32 head;		/* next to fill */
+	u32 exec;		/* next to execute, under tx_mutex */
+	u32 retired;		/* oldest that is not free, under send_cq's lock */
 };
 
 /* Something the wire must look at when a time has come. */
@@ -516,7 +557,8 @@ struct vhca_rc_req {
 	u32 offset;		/* bytes of the current message acknowledged */
 	u8 retry_left;
 	u8 rnr_left;
-	bool waiting;		/* for the timer */
+	bool waiting;		/* until @resume_ns */
+	u64 resume_ns;		/* CLOCK_MONOTONIC; U64_MAX: for ever */
 };
 
 /* Responder side of RC, under rx_mutex. */
@@ -551,7 +593,8 @@ struct vhca_qp {
 	struct vhca_rc_resp resp;
 
 	struct list_head run_node;	/* vhca_wire.run */
-	struct vhca_timed timed;
+	struct vhca_timed timed;	/* holds a reference while queued */
+	struct vhca_events events;
 
 	/* Attributes, written under both mutexes. */
 	struct ib_qp_attr attr;
@@ -561,47 +604,52 @@ struct vhca_qp {
 };
 
 /*
- * The thread of an HCA. @lock guards @run, @timers and the membership of
- * @events lists is the wire thread's alone.
+ * The thread of an HCA. @lock guards @run and @timers; the rest belongs to the
+ * thread.
  */
 struct vhca_wire {
+	struct vhca_dev *dev;
 	spinlock_t lock;
-	struct list_head run;
-	struct timerqueue_head timers;
+	struct list_head run;		/* QPs with work, in turn */
+	struct timerqueue_head timers;	/* vhca_timed: QPs, delayed packets */
 	struct task_struct *task;
-	struct list_head events;	/* CQs whose event is owed, wire thread only */
-	unsigned int packets;		/* moved since the events were last raised */
+	struct list_head events;	/* CQs whose event is owed */
+	unsigned int packets;		/* moved since events were last raised */
+	struct vhca_delayed *held;	/* reorder fault: goes after the next */
+	u8 *scratch;			/* LSO headers, checksummed heads */
 };
 
 struct vhca_dev {
 	struct ib_device ibdev;
+	struct platform_device *pdev;
 	unsigned int index;
 	struct vhca_port port;
 	struct xarray qps;		/* QPN -> vhca_qp, 0 and 1 included */
 	u32 next_qpn;
 	struct xarray mrs;		/* lkey >> 8 -> vhca_mr */
-	u32 next_key;
+	u32 next_mr;
+	atomic_t num_srqs;
 	spinlock_t mcast_lock;
-	struct list_head mcast_groups;
+	struct list_head mcast;		/* attached QPs (mcast.c) */
 	struct vhca_wire wire;
 	struct vhca_counters __percpu *counters;
-	struct vhca_stats_base *stats_base;
+	struct vhca_counters *counters_base;	/* subtracted: the last reset */
 	struct vhca_faults faults;
 	struct dentry *debugfs;
 	bool attached;
 };
 
-#define VHCA_CAST(type, field, name)					\
+#define VHCA_CAST(type, name)						\
 static inline struct vhca_##type *to_v##type(struct ib_##type *p)	\
 {									\
 	return container_of(p, struct vhca_##type, name);		\
 }
-VHCA_CAST(ah, ibah, ibah)
-VHCA_CAST(pd, ibpd, ibpd)
-VHCA_CAST(mr, ibmr, ibmr)
-VHCA_CAST(cq, ibcq, ibcq)
-VHCA_CAST(srq, ibsrq, ibsrq)
-VHCA_CAST(qp, ibqp, ibqp)
+VHCA_CAST(ah, ibah)
+VHCA_CAST(pd, ibpd)
+VHCA_CAST(mr, ibmr)
+VHCA_CAST(cq, ibcq)
+VHCA_CAST(srq, ibsrq)
+VHCA_CAST(qp, ibqp)
 #undef VHCA_CAST
 
 static inline struct vhca_dev *to_vdev(struct ib_device *ibdev)

@@ -29,12 +29,36 @@ pub const BATCH_LIMIT: Limit = Limit {
 
 /// Payload bytes up to which a connected-mode frame is copied to a small skb.
 ///
-/// The default is in-tree's fixed threshold (`IPOIB_CM_COPYBREAK`, drivers/infiniband/ulp/ipoib/ipoib.h);
-/// the maximum is one page less the head that the copy needs.
+/// The default is in-tree's fixed threshold (drivers/infiniband/ulp/ipoib/ipoib.h). The maximum keeps
+/// the copy, its headroom and `struct skb_shared_info` within one page.
 pub const CM_COPYBREAK: Limit = Limit {
     min: 0,
     max: 2048,
     default: 256,
+};
+
+/// Slots of the transmit ring; a power of two.
+///
+/// The minimum holds two chains of [`BATCH_LIMIT`], so that one can be built while one is sent.
+pub const RING_TX: Limit = Limit {
+    min: 128,
+    max: 8192,
+    default: 512,
+};
+
+/// Slots of the receive ring; a power of two.
+pub const RING_RX: Limit = Limit {
+    min: 64,
+    max: 8192,
+    default: 512,
+};
+
+/// Delay of a completion event in microseconds, and frames before one: 16 bits in
+/// `ib_modify_cq`'s moderation arguments (include/rdma/ib_verbs.h).
+pub const CQ_MODERATION: Limit = Limit {
+    min: 0,
+    max: 0xffff,
+    default: 0,
 };
 
 #[cfg(test)]
@@ -43,9 +67,23 @@ mod tests {
 
     #[test]
     fn defaults_lie_within_their_limits() {
-        for limit in [BATCH_LIMIT, CM_COPYBREAK] {
+        for limit in [BATCH_LIMIT, CM_COPYBREAK, RING_TX, RING_RX, CQ_MODERATION] {
+            assert!(
+                limit.contains(limit.min) && limit.contains(limit.max),
+                "{limit:?}"
+            );
             assert!(limit.contains(limit.default), "{limit:?}");
             assert!(!limit.contains(limit.max + 1), "{limit:?}");
         }
+    }
+
+    #[test]
+    fn rings_are_powers_of_two_and_hold_two_chains() {
+        for limit in [RING_TX, RING_RX] {
+            for size in [limit.min, limit.max, limit.default] {
+                assert!(size.is_power_of_two(), "{limit:?}");
+            }
+        }
+        const { assert!(RING_TX.min >= 2 * BATCH_LIMIT.max) };
     }
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files of `/sys/class/net/<link>` (Documentation/ABI/testing/sysfs-class-net).
+//!
+//! A sysfs mount shows the interfaces of the network namespace that mounted it, whatever namespace the
+//! reader is in. A name can therefore lead to another interface: [`Sysfs::is_same`] tells.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use ibmgr_api::LinkName;
+use nix::fcntl::AtFlags;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, faccessat, read, write};
+
+/// Longest text of a file; sysfs gives at most a page.
+const PAGE: usize = 4096;
+
+/// The directory `class/net` of a sysfs.
+#[derive(Debug)]
+pub struct Sysfs {
+    directory: OwnedFd,
+}
+
+impl Sysfs {
+    /// Opens `class/net` below `root`, which is `/sys` but for tests.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be opened.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = open(&root.join("class/net"), flags, Mode::empty())?;
+        Ok(Self { directory })
+    }
+
+    /// Says whether the interface that sysfs shows under that name has that index and address.
+    #[must_use]
+    pub fn is_same(&self, link: &LinkName, index: u32, address: &str) -> bool {
+        let reads = |file, text: &str| self.read(link, file).is_ok_and(|read| read == text);
+        reads("ifindex", &index.to_string()) && reads("address", address)
+    }
+
+    /// Reads a file, without the newline at its end.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` when there is no such interface or file, or what the driver says.
+    pub fn read(&self, link: &LinkName, file: &'static str) -> io::Result<String> {
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        let file = openat(
+            self.directory.as_fd(),
+            &path(link, file)[..],
+            flags,
+            Mode::empty(),
+        )?;
+        let mut buffer = [0; PAGE];
+        let length = read(&file, &mut buffer)?;
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    }
+
+    /// Writes a file, in one piece as sysfs wants it.
+    ///
+    /// # Errors
+    ///
+    /// `EACCES` when the file's mode forbids it, `EPERM` without the capability, or what the driver says.
+    pub fn write(&self, link: &LinkName, file: &'static str, text: &str) -> io::Result<()> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let file = openat(
+            self.directory.as_fd(),
+            &path(link, file)[..],
+            flags,
+            Mode::empty(),
+        )?;
+        let written = write(&file, text.as_bytes())?;
+        if written == text.len() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
+        }
+    }
+
+    /// Says whether the interface has the file. The in-tree driver has `parent` in the directories of
+    /// children made through `create_child`, and of no others.
+    #[must_use]
+    pub fn has(&self, link: &LinkName, file: &'static str) -> bool {
+        let path = path(link, file);
+        faccessat(
+            self.directory.as_fd(),
+            &path[..],
+            AccessFlags::F_OK,
+            AtFlags::empty(),
+        )
+        .is_ok()
+    }
+}
+
+/// A [`LinkName`] is a single path component, so that the path stays below the directory.
+fn path(link: &LinkName, file: &'static str) -> String {
+    format!("{link}/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn fake() -> (tempfile::TempDir, Sysfs) {
+        let root = tempfile::tempdir().unwrap();
+        let link = root.path().join("class/net/ib0");
+        fs::create_dir_all(link.join("ipoib")).unwrap();
+        fs::write(link.join("ifindex"), "7\n").unwrap();
+        fs::write(link.join("address"), "80:00\n").unwrap();
+        fs::write(link.join("ifalias"), "\n").unwrap();
+        fs::write(link.join("ipoib/batching"), "adaptive\n").unwrap();
+        let sysfs = Sysfs::open(root.path()).unwrap();
+        (root, sysfs)
+    }
+
+    #[test]
+    fn files_are_read_and_written_below_the_link() {
+        let (root, sysfs) = fake();
+        let ib0: LinkName = "ib0".parse().unwrap();
+        assert_eq!(sysfs.read(&ib0, "ipoib/batching").unwrap(), "adaptive");
+        assert_eq!(sysfs.read(&ib0, "ifalias").unwrap(), "");
+        sysfs.write(&ib0, "ipoib/batching", "off").unwrap();
+        let text = fs::read_to_string(root.path().join("class/net/ib0/ipoib/batching")).unwrap();
+        assert!(text.starts_with("off"), "{text}");
+        assert!(sysfs.has(&ib0, "ipoib/batching") && !sysfs.has(&ib0, "parent"));
+        let error = sysfs.read(&ib0, "mode").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn another_interface_of_the_same_name_is_noticed() {
+        let (_root, sysfs) = fake();
+        let ib0: LinkName = "ib0".parse().unwrap();
+        assert!(sysfs.is_same(&ib0, 7, "80:00"));
+        assert!(!sysfs.is_same(&ib0, 8, "80:00"));
+        assert!(!sysfs.is_same(&ib0, 7, "80:01"));
+        assert!(!sysfs.is_same(&"ib1".parse().unwrap(), 7, "80:00"));
+    }
+}

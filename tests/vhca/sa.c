@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Subnet administration of the managed mode (IBA 15). Every port's sm_lid is
+ * the port's own LID, so each HCA asks itself and no HCA depends on another to
+ * be loaded; what is known of the fabric is common to all. The answer is given
+ * from process_mad: no agent, no daemon.
+ */
+#include <linux/slab.h>
+
+#include "sa.h"
+
+#define SA_RESP_TIME	16	/* 268 ms */
+
+bool sa_table_reserve(struct sa_table *table, size_t records)
+{
+	u8 *data;
+
+	if (records * table->size <= table->room)
+		return true;
+	data = kvmalloc_array(records, table->size, GFP_KERNEL);
+	if (!data)
+		return false;
+	if (table->used)
+		memcpy(data, table->data, table->used);
+	kvfree(table->data);
+	table->data = data;
+	table->room = records * table->size;
+	return true;
+}
+
+bool sa_table_append(struct sa_table *table, const void *record)
+{
+	if (table->used + table->size > table->room)
+		return false;
+	memcpy(table->data + table->used, record, table->size);
+	table->used += table->size;
+	return true;
+}
+
+bool sa_table_add(struct sa_table *table, const void *record)
+{
+	size_t records = table->used / table->size;
+
+	return sa_table_append(table, record) ||
+	       (sa_table_reserve(table, 2 * records + 8) &&
+		sa_table_append(table, record));
+}
+
+static bool selector(u8 request, int have, int want)
+{
+	switch (request >> 6) {
+	case IB_SA_GT:
+		return have > want;
+	case IB_SA_LT:
+		return have < want;
+	case IB_SA_EQ:
+		return have == want;
+	default:
+		return true;
+	}
+}
+
+bool sa_selector_matches(u8 request, u8 have)
+{
+	return selector(request, have, request & 0x3f);
+}
+
+bool sa_rate_matches(u8 request, enum ib_rate have)
+{
+	int want = ib_rate_to_mbps(request & 0x3f);
+
+	return want > 0 && selector(request, ib_rate_to_mbps(have), want);
+}
+
+u8 sa_choose_mtu(u8 request, u8 limit)
+{
+	u8 value = request & 0x3f;
+
+	switch (request >> 6) {
+	case IB_SA_GT:
+		return limit > value ? limit : 0;
+	case IB_SA_LT:
+		return value > IB_MTU_256 ? min_t(u8, limit, value - 1) : 0;
+	case IB_SA_EQ:
+		return value >= IB_MTU_256 && value <= limit ? value : 0;
+	default:
+		return limit;
+	}
+}
+
+u8 sa_choose_rate(u8 request, enum ib_rate limit)
+{
+	int value = ib_rate_to_mbps(request & 0x3f);
+	int most = ib_rate_to_mbps(limit);
+
+	switch (request >> 6) {
+	case IB_SA_GT:
+		return most > value ? limit : 0;
+	case IB_SA_LT:
+		/* The one rate that the links have is all we offer. */
+		return most < value ? limit : 0;
+	case IB_SA_EQ:
+		return value > 0 && value <= most ? request & 0x3f : 0;
+	default:
+		return limit;
+	}
+}
+
+/* ---- PathRecord (IBA 15.2.5.16) -------------------------------------------- */
+
+struct path_record {
+	__be64 service_id;
+	union ib_gid dgid;
+	union ib_gid sgid;
+	__be16 dlid;
+	__be16 slid;
+	__be32 raw_flow_hop;
+	u8 tclass;
+	u8 reversible_numb;
+	__be16 pkey;
+	__be16 qos_sl;
+	u8 mtu;
+	u8 rate;
+	u8 life;
+	u8 preference;
+	u8 resv[6];
+} __packed;
+
+static bool gid_matches(struct vhca_port *port, const union ib_gid *gid)
+{
+	return gid->global.subnet_prefix == READ_ONCE(port->gid_prefix) &&
+	       vhca_port_has_guid(port, gid->global.interface_id);
+}
+
+static bool gid_known(const union ib_gid *gid)
+{
+	struct vhca_port *port = vhca_port_by_guid(gid->global.interface_id);
+
+	return port && gid_matches(port, gid);
+}
+
+static bool end_matches(struct vhca_port *port, const union ib_gid *gid,
+			const __be16 *lid)
+{
+	return vhca_port_active(port) && (!gid || gid_matches(port, gid)) &&
+	       (!lid || vhca_port_owns_lid(port, be16_to_cpu(*lid)));
+}
+
+/* A P_Key that both ports hold, in a way that lets them talk; 0 if none. */
+static u16 common_pkey(struct vhca_port *a, struct vhca_port *b, u16 wanted)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < VHCA_NUM_PKEYS; i++) {
+		u16 pkey = READ_ONCE(a->pkeys[i]);
+
+		if (!(pkey & 0x7fff) || (wanted && (pkey ^ wanted) & 0x7fff))
+			continue;
+		for (j = 0; j < VHCA_NUM_PKEYS; j++)
+			if (vhca_pkey_match(pkey, READ_ONCE(b->pkeys[j])))
+				return pkey;
+	}
+	return 0;
+}
+
+/* Turns the request in @rec into the path from @src to @dst, if there is one. */
+static bool make_path(const struct sa_request *req, struct path_record *rec,
+		      struct vhca_port *src, struct vhca_port *dst)
+{
+	bool by_pkey = sa_has(req, IB_SA_PATH_REC_PKEY);
+	u32 flow_hop = be32_to_cpu(rec->raw_flow_hop);
+	u8 mtu = min(READ_ONCE(src->active_mtu), READ_ONCE(dst->active_mtu));
+	u8 rate = VHCA_LINK_RATE, life = SA_PACKET_LIFE;
+	u16 pkey;
+
+	if (by_pkey && !(be16_to_cpu(rec->pkey) & 0x7fff))
+		return false;
+	if (sa_has(req, IB_SA_PATH_REC_RAW_TRAFFIC) && flow_hop >> 31)
+		return false;
+	pkey = common_pkey(src, dst, by_pkey ? be16_to_cpu(rec->pkey) : 0);
+	if (sa_has(req, IB_SA_PATH_REC_MTU_SELECTOR | IB_SA_PATH_REC_MTU))
+		mtu = sa_choose_mtu(rec->mtu, mtu);
+	if (sa_has(req, IB_SA_PATH_REC_RATE_SELECTOR | IB_SA_PATH_REC_RATE))
+		rate = sa_choose_rate(rec->rate, rate);
+	if (sa_has(req, IB_SA_PATH_REC_PACKET_LIFE_TIME_SELECTOR |
+			IB_SA_PATH_REC_PACKET_LIFE_TIME) &&
+	    !sa_selector_matches(rec->life, life))
+		return false;
+	if (!pkey || !mtu || !rate)
+		return false;
+
+	if (!sa_has(req, IB_SA_PATH_REC_SERVICE_ID))
+		rec->service_id = 0;
+	if (!sa_has(req, IB_SA_PATH_REC_DGID))
+		vhca_port_gid(dst, 0, &rec->dgid);
+	if (!sa_has(req, IB_SA_PATH_REC_SGID))
+		vhca_port_gid(src, 0, &rec->sgid);
+	if (!sa_has(req, IB_SA_PATH_REC_DLID))
+		rec->dlid = cpu_to_be16(READ_ONCE(dst->lid));
+	if (!sa_has(req, IB_SA_PATH_REC_SLID))
+		rec->slid = cpu_to_be16(READ_ONCE(src->lid));
+	if (!sa_has(req, IB_SA_PATH_REC_FLOW_LABEL))
+		flow_hop = 0;
+	/* One subnet: no raw traffic, hop limit 0, so no GRH is needed. */
+	rec->raw_flow_hop = cpu_to_be32(flow_hop & 0x0fffff00);
+	if (!sa_has(req, IB_SA_PATH_REC_TRAFFIC_CLASS))
+		rec->tclass = 0;
+	rec->reversible_numb = 0x81;
+	rec->pkey = cpu_to_be16(pkey);
+	if (!sa_has(req, IB_SA_PATH_REC_QOS_CLASS))
+		rec->qos_sl &= cpu_to_be16(0x000f);
+	if (!sa_has(req, IB_SA_PATH_REC_SL))
+		rec->qos_sl &= cpu_to_be16(0xfff0);
+	rec->mtu = IB_SA_EQ << 6 | mtu;
+	rec->rate = IB_SA_EQ << 6 | rate;
+	rec->life = IB_SA_EQ << 6 | life;
+	rec->preference = 0;
+	memset(rec->resv, 0, sizeof(rec->resv));
+	return true;
+}
+
+u16 sa_list_paths(const struct sa_request *req, struct sa_table *table)
+{
+	const struct path_record *want = (const void *)req->mad->data;
+	const union ib_gid *dgid, *sgid;
+	const __be16 *dlid, *slid;
+	struct vhca_port *src, *dst;
+	unsigned int i, j;
+
+	BUILD_BUG_ON(sizeof(*want) != SA_PATH_RECORD_SIZE);
+	dgid = sa_has(req, IB_SA_PATH_REC_DGID) ? &want->dgid : NULL;
+	sgid = sa_has(req, IB_SA_PATH_REC_SGID) ? &want->sgid : NULL;
+	dlid = sa_has(req, IB_SA_PATH_REC_DLID) ? &want->dlid : NULL;
+	slid = sa_has(req, IB_SA_PATH_REC_SLID) ? &want->slid : NULL;
+
+	if (req->mad->mad_hdr.method == IB_MGMT_METHOD_GET &&
+	    ((!dgid && !dlid) || (!sgid && !slid)))
+		return SA_ERR_INSUFFICIENT;
+	if ((dgid && !gid_known(dgid)) || (sgid && !gid_known(sgid)))
+		return SA_ERR_REQ_INVALID_GID;
+
+	vhca_for_each_port(i, src) {
+		if (!end_matches(src, sgid, slid))
+			continue;
+		vhca_for_each_port(j, dst) {
+			struct path_record rec = *want;
+
+			if (end_matches(dst, dgid, dlid) &&
+			    make_path(req, &rec, src, dst) &&
+			    !sa_table_add(table, &rec))
+				return SA_ERR_NO_RESOURCES;
+		}
+	}
+	return VHCA_MAD_OK;
+}
+
+/* ---- requests ---------------------------------------------------------------- */
+
+static u16 class_port_info(const struct sa_request *req)
+{
+	struct ib_class_port_info *cpi = (void *)req->mad->data;
+
+	if (req->mad->mad_hdr.method != IB_MGMT_METHOD_GET)
+		return VHCA_MAD_BAD_ATTR;
+	memset(req->mad->data, 0, sizeof(req->mad->data));
+	cpi->base_version = IB_MGMT_BASE_VERSION;
+	cpi->class_version = IB_SA_CLASS_VERSION;
+	ib_set_cpi_resp_time(cpi, SA_RESP_TIME);
+	ib_set_cpi_capmask2(cpi, IB_SA_CAP_MASK2_SENDONLY_FULL_MEM_SUPPORT);
+	return VHCA_MAD_OK;
+}
+
+static u16 query(const struct sa_request *req, size_t size,
+		 u16 (*list)(const struct sa_request *, struct sa_table *))
+{
+	struct ib_sa_mad *mad = req->mad;
+	struct sa_table table = { .size = size };
+	u16 status;
+
+	if (mad->mad_hdr.method != IB_MGMT_METHOD_GET &&
+	    mad->mad_hdr.method != IB_SA_METHOD_GET_TABLE)
+		return VHCA_MAD_BAD_ATTR;
+	status = list(req, &table);
+	if (status)
+		goto out;
+	mad->sa_hdr.attr_offset = cpu_to_be16(size / 8);
+	if (mad->mad_hdr.method == IB_SA_METHOD_GET_TABLE)
+		return sa_rmpp_start(req, &table);
+
+	if (!table.used) {
+		status = SA_ERR_NO_RECORDS;
+	} else if (table.used > size) {
+		status = SA_ERR_TOO_MANY_RECORDS;
+	} else {
+		memset(mad->data, 0, sizeof(mad->data));
+		memcpy(mad->data, table.data, size);
+	}
+out:
+	kvfree(table.data);
+	return status;
+}
+
+static u16 mcmember(const struct sa_request *req)
+{
+	switch (req->mad->mad_hdr.method) {
+	case IB_MGMT_METHOD_SET:
+		return sa_join(req);
+	case IB_SA_METHOD_DELETE:
+		return sa_leave(req);
+	default:
+		return query(req, SA_MCMEMBER_RECORD_SIZE, sa_list_groups);
+	}
+}
+
+static u16 answer(const struct sa_request *req)
+{
+	struct ib_mad_hdr *hdr = &req->mad->mad_hdr;
+
+	if (hdr->class_version != IB_SA_CLASS_VERSION)
+		return VHCA_MAD_BAD_VERSION;
+	switch (hdr->method) {
+	case IB_MGMT_METHOD_GET:
+	case IB_MGMT_METHOD_SET:
+	case IB_SA_METHOD_GET_TABLE:
+	case IB_SA_METHOD_DELETE:
+		break;
+	default:
+		return VHCA_MAD_BAD_METHOD;
+	}
+	/* Not from a port of this fabric, or its LID has just changed. */
+	if (!req->from)
+		return SA_ERR_REQ_INVALID;
+	switch (be16_to_cpu(hdr->attr_id)) {
+	case IB_SA_ATTR_CLASS_PORTINFO:
+		return class_port_info(req);
+	case IB_SA_ATTR_PATH_REC:
+		return query(req, SA_PATH_RECORD_SIZE, sa_list_paths);
+	case IB_SA_ATTR_MC_MEMBER_REC:
+		return mcmember(req);
+	case IB_SA_ATTR_NODE_REC:
+		return query(req, SA_NODE_RECORD_SIZE, sa_list_nodes);
+	case IB_SA_ATTR_PORT_INFO_REC:
+		return query(req, SA_PORT_RECORD_SIZE, sa_list_ports);
+	default:
+		return VHCA_MAD_BAD_ATTR;
+	}
+}
+
+int vhca_sa_process(struct vhca_port *port, const struct ib_wc *wc,
+		    struct ib_sa_mad *mad)
+{
+	struct sa_request req = {
+		.port = port,
+		.from = wc ? vhca_port_by_lid(wc->slid) : NULL,
+		.wc = wc,
+		.mad = mad,
+		.mask = mad->sa_hdr.comp_mask,
+	};
+	u16 status;
+
+	/* A response, for a client on this port that asked. */
+	if (!wc || mad->mad_hdr.method & IB_MGMT_METHOD_RESP)
+		return IB_MAD_RESULT_SUCCESS;
+	if (ib_get_rmpp_flags(&mad->rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE &&
+	    mad->rmpp_hdr.rmpp_type != IB_MGMT_RMPP_TYPE_DATA) {
+		sa_rmpp_input(&req);
+		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
+	}
+	memset(&mad->rmpp_hdr, 0, sizeof(mad->rmpp_hdr));
+	switch (vhca_fault_sa(port->dev, &status)) {
+	case VHCA_SA_DROP:
+		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
+	case VHCA_SA_REJECT:
+		break;
+	default:
+		status = answer(&req);
+	}
+	vhca_mad_respond(&mad->mad_hdr, status);
+	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
+}
+
+int vhca_sa_init(void)
+{
+	return sa_mcast_init();
+}
+
+void vhca_sa_exit(void)
+{
+	sa_rmpp_exit();
+	sa_mcast_exit();
+}

@@ -49,13 +49,15 @@ static enum dr_next dr_return(struct ib_smp *smp, u8 *out, u16 *lid)
 	return DR_LID;
 }
 
-static unsigned int send_by_port(u8 out, u16 slid, u16 dlid, void *mad)
+static unsigned int send_by_port(struct vhca_wire *wire, u8 out, u16 slid,
+				 u16 dlid, void *mad)
 {
 	struct vhca_pkt pkt = {
 		.slid = slid,
 		.dlid = dlid,
 		.vl15 = true,
 		.pkey = IB_DEFAULT_PKEY_FULL,
+		.wire = wire,
 	};
 	struct vhca_sw_port *p;
 	struct vhca_port *dst;
@@ -72,13 +74,15 @@ static unsigned int send_by_port(u8 out, u16 slid, u16 dlid, void *mad)
 	return 1;
 }
 
-static unsigned int send_by_lid(u16 slid, u16 dlid, void *mad)
+static unsigned int send_by_lid(struct vhca_wire *wire, u16 slid, u16 dlid,
+				void *mad)
 {
 	struct vhca_pkt pkt = {
 		.slid = slid,
 		.dlid = dlid,
 		.vl15 = true,
 		.pkey = IB_DEFAULT_PKEY_FULL,
+		.wire = wire,
 	};
 	struct ib_sge sge;
 
@@ -86,7 +90,8 @@ static unsigned int send_by_lid(u16 slid, u16 dlid, void *mad)
 	return vhca_switch_send(&pkt);
 }
 
-static unsigned int directed_route(u8 in, u16 slid, struct ib_smp *smp)
+static unsigned int directed_route(struct vhca_wire *wire, u8 in, u16 slid,
+				   struct ib_smp *smp)
 {
 	enum dr_next next;
 	u16 lid = 0;
@@ -105,16 +110,17 @@ static unsigned int directed_route(u8 in, u16 slid, struct ib_smp *smp)
 			/* With no directed part the answer goes by LID. */
 			next = dr_return(smp, &out, &lid);
 			if (next == DR_DISCARD && !smp->hop_cnt)
-				return send_by_port(in, VHCA_PERMISSIVE_LID,
-						    slid, smp);
+				return send_by_port(wire, in,
+						    VHCA_PERMISSIVE_LID, slid,
+						    smp);
 		}
 	}
 	switch (next) {
 	case DR_PORT:
-		return send_by_port(out, VHCA_PERMISSIVE_LID,
+		return send_by_port(wire, out, VHCA_PERMISSIVE_LID,
 				    VHCA_PERMISSIVE_LID, smp);
 	case DR_LID:
-		return send_by_lid(slid, lid, smp);
+		return send_by_lid(wire, slid, lid, smp);
 	default:
 		return 0;
 	}
@@ -147,14 +153,15 @@ unsigned int vhca_switch_smp(struct vhca_port *src, const struct vhca_pkt *pkt)
 	if (!copy_mad(pkt, &smp))
 		return 0;
 	if (smp.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
-		return directed_route(in, pkt->slid, &smp);
+		return directed_route(pkt->wire, in, pkt->slid, &smp);
 	if (smp.mgmt_class != IB_MGMT_CLASS_SUBN_LID_ROUTED)
 		return 0;
 	if (!vhca_switch_sma(&smp, in))
 		return 1;
 	if (permissive)
-		return send_by_port(in, VHCA_PERMISSIVE_LID, pkt->slid, &smp);
-	return send_by_lid(pkt->dlid, pkt->slid, &smp);
+		return send_by_port(pkt->wire, in, VHCA_PERMISSIVE_LID,
+				    pkt->slid, &smp);
+	return send_by_lid(pkt->wire, pkt->dlid, pkt->slid, &smp);
 }
 
 /* ---- performance management of the switch ----------------------------------- */

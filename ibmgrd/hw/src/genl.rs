@@ -4,17 +4,14 @@
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
-use netlink_packet_core::{Nla as _, ParseableParametrized as _};
-use netlink_packet_generic::GenlHeader;
-use netlink_packet_generic::constants::GENL_ID_CTRL;
-use netlink_packet_generic::ctrl::{
-    GenlCtrl, GenlCtrlCmd,
-    nlas::{GenlCtrlAttrs, McastGrpAttrs, OpAttrs},
+use netlink_packet_generic::constants::{
+    CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME, CTRL_ATTR_MCAST_GROUPS, CTRL_ATTR_MCAST_GRP_ID,
+    CTRL_ATTR_MCAST_GRP_NAME, CTRL_ATTR_OP_ID, CTRL_ATTR_OPS, CTRL_CMD_GETFAMILY, GENL_ID_CTRL,
 };
 
 use crate::ethtool::Ethtool;
 use crate::netdev::Netdev;
-use crate::nl::attr::out_text;
+use crate::nl::attr::{Attr, attrs, out_text};
 use crate::nl::{Ends, NlError, Protocol, Request, Socket};
 use crate::uapi::{ETHTOOL_GENL_NAME, NETDEV_FAMILY_NAME};
 
@@ -69,36 +66,24 @@ impl Family {
     ///
     /// The message is malformed.
     pub fn decode(body: &[u8]) -> Result<Self, NlError> {
-        let malformed =
-            |error: netlink_packet_core::DecodeError| NlError::malformed(error.to_string());
-        let header = GenlHeader::parse(body).map_err(malformed)?;
-        let attrs = body.get(HEADER_LEN..).unwrap_or_default();
+        let short = || NlError::malformed("a message without its header");
         let mut family = Self::default();
-        for attr in GenlCtrl::parse_with_param(attrs, header)
-            .map_err(malformed)?
-            .nlas
-        {
-            match attr {
-                GenlCtrlAttrs::FamilyId(id) => family.id = id,
-                GenlCtrlAttrs::McastGroups(groups) => {
-                    family
-                        .groups
-                        .extend(groups.iter().filter_map(|group| named_group(group)));
+        // netlink-packet-generic's own decoder panics on some malformed messages.
+        for attr in attrs(body.get(HEADER_LEN..).ok_or_else(short)?) {
+            let attr = attr?;
+            match attr.kind {
+                CTRL_ATTR_FAMILY_ID => family.id = attr.u16()?,
+                CTRL_ATTR_MCAST_GROUPS => {
+                    for group in attr.nested() {
+                        family.groups.extend(named_group(&group?)?);
+                    }
                 }
-                GenlCtrlAttrs::Ops(commands) => {
-                    let ids = commands.iter().flatten().filter_map(|attr| match attr {
-                        OpAttrs::Id(id) => u8::try_from(*id).ok(),
-                        OpAttrs::Flags(_) => None,
-                    });
-                    family.commands.extend(ids);
+                CTRL_ATTR_OPS => {
+                    for command in attr.nested() {
+                        family.commands.extend(command_id(&command?)?);
+                    }
                 }
-                GenlCtrlAttrs::FamilyName(_)
-                | GenlCtrlAttrs::Version(_)
-                | GenlCtrlAttrs::HdrSize(_)
-                | GenlCtrlAttrs::MaxAttr(_)
-                | GenlCtrlAttrs::Policy(_)
-                | GenlCtrlAttrs::OpPolicy(_)
-                | GenlCtrlAttrs::Op(_) => {}
+                _ => {}
             }
         }
         Ok(family)
@@ -112,16 +97,27 @@ impl Family {
     }
 }
 
-fn named_group(attrs: &[McastGrpAttrs]) -> Option<(String, u32)> {
-    let name = attrs.iter().find_map(|attr| match attr {
-        McastGrpAttrs::Name(name) => Some(name.clone()),
-        McastGrpAttrs::Id(_) => None,
-    });
-    let id = attrs.iter().find_map(|attr| match attr {
-        McastGrpAttrs::Id(id) => Some(*id),
-        McastGrpAttrs::Name(_) => None,
-    });
-    Some((name?, id?))
+fn named_group(group: &Attr<'_>) -> Result<Option<(String, u32)>, NlError> {
+    let (mut name, mut id) = (None, None);
+    for attr in group.nested() {
+        let attr = attr?;
+        match attr.kind {
+            CTRL_ATTR_MCAST_GRP_NAME => name = Some(attr.text()),
+            CTRL_ATTR_MCAST_GRP_ID => id = Some(attr.u32()?),
+            _ => {}
+        }
+    }
+    Ok(name.zip(id))
+}
+
+fn command_id(command: &Attr<'_>) -> Result<Option<u8>, NlError> {
+    for attr in command.nested() {
+        let attr = attr?;
+        if attr.kind == CTRL_ATTR_OP_ID {
+            return Ok(u8::try_from(attr.u32()?).ok());
+        }
+    }
+    Ok(None)
 }
 
 /// A connection to generic netlink, in the network namespace of the thread that first uses it.
@@ -190,11 +186,10 @@ impl Genl {
 }
 
 fn family_request(name: Name) -> Request {
-    let kind = GenlCtrlAttrs::FamilyName(String::new()).kind();
-    let attrs = [out_text(kind, name.as_str())];
+    let attrs = [out_text(CTRL_ATTR_FAMILY_NAME, name.as_str())];
     Request::generic(
         GENL_ID_CTRL,
-        GenlCtrlCmd::GetFamily.into(),
+        CTRL_CMD_GETFAMILY,
         2,
         Ends::Reply,
         &attrs,

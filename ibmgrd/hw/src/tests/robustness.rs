@@ -61,15 +61,15 @@ fn every_prefix_of_every_capture() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn mutated_captures(
         which in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
-        let corpus = corpus();
-        let capture = which.get(&corpus);
+        let names = all_captures();
+        let capture = Capture::read(which.get::<String>(&names));
         let mut datagram = capture.received[0].clone();
         for (at, byte) in &changes {
             let at = at.index(datagram.len());

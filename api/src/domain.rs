@@ -253,6 +253,12 @@ impl Domain {
         }
     }
 
+    /// Returns a number of the kernel's as `show` prints it, such as `65535us` for 65535 microseconds.
+    #[must_use]
+    pub fn show_kernel(&self, raw: u64) -> String {
+        self.show(&self.from_kernel(raw))
+    }
+
     /// Converts a value to the kernel's number; `None` for text.
     #[must_use]
     pub fn to_kernel(&self, value: &Value) -> Option<u64> {

@@ -92,7 +92,7 @@ pub enum PlanError {
         why: String,
     },
     /// The device's own bounds exclude the value.
-    #[error("{link}: {key}={value} is out of this device's range {min} to {max}")]
+    #[error("{link}: {key}={value} is out of this device's range {}", range(.key, *.min, *.max))]
     OutOfRange {
         /// The interface.
         link: LinkName,
@@ -125,6 +125,11 @@ pub enum PlanError {
     },
 }
 
+fn range(key: &Key, min: u64, max: u64) -> String {
+    let domain = &key.knob().domain;
+    format!("{} to {}", domain.show_kernel(min), domain.show_kernel(max))
+}
+
 impl PlanError {
     /// Returns the reason alone, where the interface and the knob are named beside it.
     #[must_use]
@@ -132,15 +137,25 @@ impl PlanError {
         match self {
             Self::Unsupported { why, .. } => why.clone(),
             Self::Fixed { why, .. } => format!("fixed: {why}"),
-            Self::OutOfRange {
-                value, min, max, ..
-            } => {
-                format!("{value} is out of this device's range {min} to {max}")
+            Self::OutOfRange { key, min, max, .. } => {
+                format!("out of this device's range {}", range(key, *min, *max))
             }
             Self::Twice { first, second, .. } => {
                 format!("given twice: once as {first}, once as {second}")
             }
             Self::NoSuchChannel { .. } | Self::NotObserved { .. } => self.to_string(),
+        }
+    }
+
+    /// Returns the interface that it is about, if it is about one.
+    #[must_use]
+    pub const fn link(&self) -> Option<&LinkName> {
+        match self {
+            Self::Unsupported { link, .. }
+            | Self::Fixed { link, .. }
+            | Self::OutOfRange { link, .. }
+            | Self::NotObserved { link, .. } => Some(link),
+            Self::Twice { .. } | Self::NoSuchChannel { .. } => None,
         }
     }
 

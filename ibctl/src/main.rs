@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Being built.
+//! Entry of `ibctl`: this network namespace's kernel, standard output and standard error.
 fn main() {}

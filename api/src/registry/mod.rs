@@ -104,7 +104,7 @@ const fn group(title: &'static str, knobs: &'static [Knob]) -> Group {
 }
 
 /// Every group, in the order of the documentation.
-pub const GROUPS: [Group; 7] = [
+pub static GROUPS: [Group; 7] = [
     group("link", link::KNOBS),
     group("IPoIB", ipoib::KNOBS),
     group("NAPI", napi::KNOBS),

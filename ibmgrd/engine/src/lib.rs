@@ -13,6 +13,6 @@ mod plan;
 mod port;
 mod run;
 
-pub use plan::{keys_to_observe, plan, rejected};
+pub use plan::{carrier_on, keys_to_observe, plan, rejected};
 pub use port::{Keys, Port, PortError, Query, Target};
 pub use run::run;

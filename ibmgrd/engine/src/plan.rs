@@ -44,7 +44,12 @@ pub(crate) fn disturbed(key: &Key) -> impl Iterator<Item = Key> {
         .filter_map(|name| Key::named(name).ok())
 }
 
-fn carrier_on(key: &Key, channel: Channel) -> Result<Carrier, PlanError> {
+/// Returns the field that carries `key` on `channel`.
+///
+/// # Errors
+///
+/// There is none.
+pub fn carrier_on(key: &Key, channel: Channel) -> Result<Carrier, PlanError> {
     let carriers = key.knob().carriers;
     let carrier = carriers.iter().find(|carrier| carrier.channel() == channel);
     carrier.copied().ok_or_else(|| {

@@ -155,6 +155,33 @@ fn suggestions(nearest: &[String]) -> String {
 }
 
 impl PortError {
+    /// Returns the interface that it is about, if it is about one.
+    #[must_use]
+    pub const fn link(&self) -> Option<&LinkName> {
+        match self {
+            Self::NoSuchLink { link, .. }
+            | Self::Gone { link }
+            | Self::Refused { link, .. }
+            | Self::Permission { link, .. }
+            | Self::Unsupported { link, .. } => Some(link),
+            Self::Io { .. } | Self::Timeout { .. } => None,
+        }
+    }
+
+    /// Returns the knob that it is about, if it is about one.
+    #[must_use]
+    pub const fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Refused { key, .. }
+            | Self::Permission { key, .. }
+            | Self::Unsupported { key, .. } => Some(key),
+            Self::NoSuchLink { .. }
+            | Self::Gone { .. }
+            | Self::Io { .. }
+            | Self::Timeout { .. } => None,
+        }
+    }
+
     /// Returns the error's code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line: verbs, options and their help.
+//!
+//! Knobs and their values are plain arguments here: the registry knows them, and no list of them
+//! stands in this file. Help texts are at most 80 columns wide as written.
+
+use std::fmt::Write as _;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueEnum};
+use ibmgr_api::{Channel, ErrorCode};
+
+/// Shows, changes and explains the knobs of network interfaces, IPoIB first of all.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ibctl",
+    version,
+    about = "Show, change and explain the knobs of network interfaces, IPoIB first of all",
+    after_help = exit_statuses(),
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+
+    /// Form of output and errors: table (the default) or json
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub output: Format,
+}
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Format {
+    /// Columns for people.
+    #[default]
+    Table,
+    /// The documented JSON form.
+    Json,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List all interfaces, or show one with every knob
+    #[command(after_help = "\
+Examples:
+  ibctl show
+  ibctl show ib0
+  ibctl show ib0 -o json")]
+    Show {
+        /// Interface; without it, a line for each, IPoIB first
+        link: Option<String>,
+    },
+
+    /// Print the present values of knobs
+    #[command(after_help = "\
+Examples:
+  ibctl get ib0
+  ibctl get ib0 mtu mode feature.rx-gro
+  ibctl get ib0 gro-flush-timeout --via sysfs
+  ibctl get ib0 mtu -o json | jq -r .knobs.mtu.value")]
+    Get {
+        /// Interface
+        link: String,
+        /// Knobs to print; without them, all that the interface has
+        #[arg(value_name = "KNOB")]
+        knobs: Vec<String>,
+        /// Read through one kernel interface only
+        #[arg(
+            long,
+            value_name = "CHANNEL",
+            value_parser = channels(),
+            hide_possible_values = true,
+            help = via("Read by this only")
+        )]
+        via: Option<Channel>,
+    },
+
+    /// Change knobs: all of them, verified by reading back, or none
+    #[command(after_help = "\
+Values have units where they are times or sizes: 20us, 1ms, 2044, 64KiB.
+The order of the arguments does not matter: knobs are set in the order that
+the kernel needs, and put back when one of them is refused.
+
+Examples:
+  ibctl set ib0 batching=on
+  ibctl set ib0 mode=connected mtu=65520
+  ibctl set ib0 rx-usecs=16us rx-frames=44 --dry-run
+  ibctl set ib0 gro-flush-timeout=20us --via sysfs
+  ibctl set ib0 feature.rx-gro=on private-flag.tx-batching=off
+  ibctl set ib0 alias='storage rail 1' -o json")]
+    Set {
+        /// Interface
+        link: String,
+        /// What to set; 'ibctl explain' lists the knobs
+        #[arg(required = true, value_name = "KNOB=VALUE")]
+        assignments: Vec<String>,
+        /// Write and read through one kernel interface only
+        #[arg(
+            long,
+            value_name = "CHANNEL",
+            value_parser = channels(),
+            hide_possible_values = true,
+            help = via("Use this only")
+        )]
+        via: Option<Channel>,
+        /// Print the steps in their order, change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+
+    /// Tell what a knob is, which values it takes and what a change does
+    #[command(after_help = "\
+Examples:
+  ibctl explain
+  ibctl explain mode
+  ibctl explain gro-flush-timeout ib0
+  ibctl explain feature ib0")]
+    Explain {
+        /// Knob; without it, a line for each
+        knob: Option<String>,
+        /// Interface: tells its value, its limits and whether it takes the knob
+        link: Option<String>,
+    },
+}
+
+fn channels() -> impl TypedValueParser<Value = Channel> {
+    PossibleValuesParser::new(Channel::ALL.map(Channel::name))
+        .try_map(|name| name.parse::<Channel>())
+}
+
+fn via(what: &str) -> String {
+    format!("{what}: {}", Channel::ALL.map(Channel::name).join(", "))
+}
+
+fn exit_statuses() -> String {
+    let mut text = "Exit status:\n   0  Done, or all was so already\n".to_owned();
+    for code in ErrorCode::all() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  {:>2}  {} ({})",
+            code.exit_status(),
+            code.title(),
+            code.name()
+        );
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_into_eighty_columns() {
+        let mut command = Cli::command();
+        let verbs: Vec<String> = command
+            .get_subcommands()
+            .map(|verb| verb.get_name().to_owned())
+            .collect();
+        let mut texts = vec![command.render_long_help().to_string()];
+        for verb in &verbs {
+            let verb = command.find_subcommand_mut(verb).unwrap();
+            texts.push(verb.render_long_help().to_string());
+            texts.push(verb.render_help().to_string());
+        }
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_exit_status_stands_in_the_help() {
+        let help = Cli::command().render_help().to_string();
+        for code in ErrorCode::all() {
+            let line = format!(
+                "{:>2}  {} ({})",
+                code.exit_status(),
+                code.title(),
+                code.name()
+            );
+            assert!(help.contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn verbs_and_options_are_not_abbreviated() {
+        for args in [&["ibctl", "sho"][..], &["ibctl", "show", "--out", "json"]] {
+            assert!(Cli::try_parse_from(args).is_err(), "{args:?}");
+        }
+    }
+}

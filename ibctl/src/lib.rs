@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command `ibctl`, on any [`Port`].
+//!
+//! [`run`] is the whole command: it reads the words, does the work, writes the output and returns the
+//! exit status, which comes from [`ErrorCode`](ibmgr_api::ErrorCode) alone. Only what is printed is
+//! read from the kernel.
+
+mod cli;
+mod error;
+mod explain;
+mod get;
+mod lock;
+mod report;
+mod request;
+mod set;
+mod show;
+mod text;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use ibmgrd_engine::{Port, PortError};
+use serde::Serialize;
+
+pub use cli::{Cli, Format, Verb};
+pub use error::Error;
+
+/// What a command stands on.
+pub struct Environment<'a, P> {
+    /// Connects to the kernel; commands that need none do not call it.
+    pub open: &'a dyn Fn() -> Result<P, PortError>,
+    /// File that keeps two sets from running at once; `None` for a kernel that nobody shares.
+    pub lock: Option<&'a Path>,
+    /// Where the output goes, buffered by the caller.
+    pub stdout: &'a mut dyn Write,
+    /// Where errors go.
+    pub stderr: &'a mut dyn Write,
+}
+
+/// Runs one command and returns its exit status.
+///
+/// `args` starts with the name of the program. A reader of the output that went away is no failure.
+pub fn run<P: Port>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
+    let Environment {
+        open,
+        lock,
+        stdout,
+        stderr,
+    } = environment;
+    let (result, format) = match Cli::try_parse_from(args) {
+        Ok(cli) => {
+            let format = cli.output;
+            (verb(cli, open, lock, stdout), format)
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            ) =>
+        {
+            let result = write!(stdout, "{}", error.render());
+            (result.map_err(Error::Output), Format::Table)
+        }
+        Err(error) => (Err(usage(&error)), format_of(args)),
+    };
+    let flushed = stdout.flush().map_err(Error::Output);
+    // An output that broke does not hide what went wrong before.
+    let result = match (result, flushed) {
+        (Err(error), Err(_)) | (Err(error), Ok(())) if !error.is_broken_pipe() => Err(error),
+        (_, flushed) => flushed,
+    };
+    match result {
+        Err(error) if !error.is_broken_pipe() => {
+            // Nobody is left to be told when this fails.
+            let _ = error.write(stderr, format);
+            error.code().exit_status()
+        }
+        _ => 0,
+    }
+}
+
+fn verb<P: Port>(
+    cli: Cli,
+    open: &dyn Fn() -> Result<P, PortError>,
+    lock: Option<&Path>,
+    stdout: &mut dyn Write,
+) -> Result<(), Error> {
+    let format = cli.output;
+    match cli.verb {
+        Verb::Show { link: None } => show::all(&mut open()?, format, stdout),
+        Verb::Show { link: Some(link) } => {
+            let link = link.parse()?;
+            show::one(&mut open()?, &link, format, stdout)
+        }
+        Verb::Get { link, knobs, via } => {
+            let (link, keys) = (link.parse()?, request::keys(&knobs)?);
+            get::get(&mut open()?, &link, keys, via, format, stdout)
+        }
+        Verb::Set {
+            link,
+            assignments,
+            via,
+            dry_run,
+        } => {
+            let request = request::Request::parse(&link, &assignments, via)?;
+            if dry_run {
+                return set::dry_run(&mut open()?, request, format, stdout);
+            }
+            let _lock = lock.map(lock::hold).transpose()?;
+            set::set(&mut open()?, request, format, stdout)
+        }
+        Verb::Explain { knob: None, .. } => explain::list(format, stdout),
+        Verb::Explain {
+            knob: Some(knob),
+            link: None,
+        } => explain::knob(&knob, format, stdout),
+        Verb::Explain {
+            knob: Some(knob),
+            link: Some(link),
+        } => {
+            let link = link.parse()?;
+            explain::on_link(&knob, &link, open, format, stdout)
+        }
+    }
+}
+
+/// Turns an error of the command-line parser into ours: without its prefix and its blank lines.
+fn usage(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines = lines.filter(|line| !line.starts_with("For more information"));
+    Error::Usage(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the form that a command line asks for which could not be parsed.
+fn format_of(args: &[OsString]) -> Format {
+    let words = || args.iter().map(|word| word.to_str().unwrap_or_default());
+    let words = || words().take_while(|word| *word != "--");
+    let joined = ["-ojson", "-o=json", "--output=json"];
+    let is_joined = words().any(|word| joined.contains(&word));
+    let is_split = words()
+        .zip(words().skip(1))
+        .any(|(option, value)| matches!(option, "-o" | "--output") && value == "json");
+    if is_joined || is_split {
+        Format::Json
+    } else {
+        Format::Table
+    }
+}
+
+fn write_json<T: Serialize + ?Sized>(out: &mut dyn Write, document: &T) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, document).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Host side: sets up what a test needs, boots machines, reports.
+
+pub mod cache;
+pub mod chroot;
+pub mod cli;
+pub mod demo;
+pub mod host;
+pub mod host_tests;
+pub mod initramfs;
+pub mod key;
+pub mod machine;
+pub mod measurements;
+pub mod modules;
+pub mod place;
+pub mod progress;
+pub mod report;
+pub mod roots;
+pub mod session;
+pub mod test;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `cargo lab test`: host tests, then tests in machines.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::host_tests;
+use super::place::RunDir;
+use super::progress::{Step, say};
+use super::report::{Report, Verdict};
+use super::session::{Outcome, Session, Wish, build_program};
+use super::{host, measurements};
+use crate::guest::{Task, tests};
+use crate::wire::Figure;
+
+/// Runs the tests whose name matches one of `names` (all, when there are none).
+///
+/// Returns whether all passed.
+///
+/// # Errors
+///
+/// When the lab can't be set up, or no test matches.
+pub fn run(names: &[String], long: bool) -> Result<bool> {
+    host::check_powers()?;
+    let picked: Vec<&'static Task> = tests::all()
+        .filter(|task| matches(names, task.name))
+        .collect();
+    let mut report = Report::new();
+    // A person who names VM tests exactly doesn't want the workspace's tests built first.
+    let exact = |name: &String| tests::all().any(|task| task.name == *name);
+    let run_dir;
+    let mut logs: Option<&Path> = None;
+    if names.is_empty() || !names.iter().all(exact) {
+        run_dir = RunDir::create()?;
+        logs = Some(run_dir.path());
+        run_host_tests(names, long, run_dir.path(), &mut report)?;
+    }
+    if picked.is_empty() && report.count() == 0 {
+        bail!(
+            "no test matches {}; cargo lab list shows them all",
+            names.join(" ")
+        );
+    }
+    let mut figures = Vec::new();
+    if !picked.is_empty() {
+        match run_vm_tests(&picked, long, &mut report, &mut figures) {
+            Ok(session) => {
+                finish(names, long, &figures)?;
+                return Ok(report.close(Some(session.logs())));
+            }
+            Err(error) => report.add(Verdict {
+                name: "the lab itself".to_owned(),
+                time: std::time::Duration::ZERO,
+                failure: Some(format!("{error:#}")),
+                logs: Vec::new(),
+            }),
+        }
+    }
+    Ok(report.close(logs))
+}
+
+fn finish(names: &[String], long: bool, figures: &[Figure]) -> Result<()> {
+    // Only a whole long run is a measurement to keep.
+    if long && names.is_empty() {
+        measurements::record("Long tests", "cargo lab test --long", figures)?;
+    }
+    Ok(())
+}
+
+fn run_host_tests(names: &[String], long: bool, logs: &Path, report: &mut Report) -> Result<()> {
+    host::install_test_tools()?;
+    let tests: Vec<_> = host_tests::build()?
+        .into_iter()
+        .filter(|test| matches(names, &test.name))
+        .collect();
+    if !tests.is_empty() {
+        let step = Step::begin(format!("running {} host tests", tests.len()));
+        host_tests::run(&tests, long, logs, &mut |verdict| report.add(verdict))?;
+        step.done();
+    }
+    if names.is_empty() {
+        host_tests::run_doc_tests(logs, &mut |verdict| report.add(verdict))?;
+    }
+    Ok(())
+}
+
+fn run_vm_tests(
+    picked: &[&'static Task],
+    long: bool,
+    report: &mut Report,
+    figures: &mut Vec<Figure>,
+) -> Result<Session> {
+    let mut session = Session::prepare()?;
+    session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
+    let step = Step::begin(format!("running {} tests in machines", picked.len()));
+    let wish = Wish {
+        long,
+        args: Vec::new(),
+    };
+    session.run_tasks(picked, &wish, &mut |outcome| {
+        figures.extend(outcome.figures.iter().cloned());
+        report.add(verdict(outcome));
+    })?;
+    step.done();
+    Ok(session)
+}
+
+fn verdict(outcome: Outcome) -> Verdict {
+    let failure = (!outcome.failures.is_empty()).then(|| outcome.failures.join("\n"));
+    Verdict {
+        name: outcome.task,
+        time: outcome.time,
+        failure,
+        logs: outcome.artefacts,
+    }
+}
+
+/// Prints every test's name and what it shows.
+///
+/// # Errors
+///
+/// When the host tests don't build.
+pub fn list() -> Result<()> {
+    for test in host_tests::build()? {
+        super::report::line(&test.name);
+    }
+    for task in tests::all() {
+        super::report::line(&format!("{:40} {}", task.name, task.about));
+    }
+    say("(the last ones run in machines)");
+    Ok(())
+}
+
+/// Says whether one of the patterns fits: a part of the name, or a glob with `*` and `?`.
+fn matches(patterns: &[String], name: &str) -> bool {
+    let fits = |pattern: &String| {
+        if pattern.contains(['*', '?']) {
+            glob(pattern.as_bytes(), name.as_bytes())
+        } else {
+            name.contains(pattern.as_str())
+        }
+    };
+    patterns.is_empty() || patterns.iter().any(fits)
+}
+
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) => {
+            (0..=name.len()).any(|skip| glob(rest, name.get(skip..).unwrap_or_default()))
+        }
+        (Some((b'?', rest)), Some((_, name))) => glob(rest, name),
+        (Some((want, rest)), Some((have, name))) => want == have && glob(rest, name),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, name: &str, fits: bool) {
+        assert_eq!(
+            matches(&[pattern.to_owned()], name),
+            fits,
+            "{pattern} on {name}"
+        );
+    }
+
+    #[test]
+    fn names_are_picked() {
+        check("ping", "stock.datagram_ping", true);
+        check("stock.*", "stock.datagram_ping", true);
+        check("stock.*", "lab.stock.x", false);
+        check("stock.?x", "stock.ax", true);
+        check("*", "", true);
+        check("pong", "stock.datagram_ping", false);
+        assert!(matches(&[], "anything"));
+    }
+}

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::api::Guest;
 use super::port::{self, Port};
 use super::{Result, Task, fabric, tests};
+use crate::wire::Event;
 
 /// Runs the task called `name`; status 0 says that it passed.
 #[must_use]
@@ -19,11 +20,15 @@ pub fn run_task(name: &str) -> ExitCode {
         guest.fail(format!("the guest knows no task {name}"));
         return ExitCode::FAILURE;
     };
-    match panic::catch_unwind(panic::AssertUnwindSafe(|| body(task, guest))) {
-        Ok(code) => code,
-        // The panic's message is in the task's log, which goes out with the failure.
-        Err(_) => ExitCode::FAILURE,
-    }
+    let told = Port::open();
+    panic::set_hook(Box::new(move |info| {
+        if let Ok(port) = &told {
+            port.send(&Event::Failure {
+                message: format!("the test panicked: {info}"),
+            });
+        }
+    }));
+    body(task, guest)
 }
 
 fn body(task: &Task, mut guest: Guest) -> ExitCode {

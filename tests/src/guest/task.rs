@@ -66,13 +66,15 @@ pub struct Task {
     pub hcas: u32,
     /// Lines of the kernel log that are no failure here.
     pub allowed: &'static [Allowed],
+    /// The task is there to fail, with this text in its failure; it passes when it does.
+    pub must_fail: Option<&'static str>,
     /// The body.
     pub run: fn(&mut Guest) -> Result,
 }
 
 impl Task {
-    /// A task with the usual settings; a table overrides what differs:
-    /// `Task { timeout: secs(90), ..Task::new("stock.x", "…", x) }`.
+    /// A task with the usual settings: a minute, Debian 13's kernel, no fabric.
+    /// A table adds what differs: `Task::new("stock.x", "…", x).fabric(Fabric::OpenSm, 2)`.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -89,8 +91,59 @@ impl Task {
             fabric: Fabric::None,
             hcas: 2,
             allowed: &[],
+            must_fail: None,
             run,
         }
+    }
+
+    /// Gives `run` another time limit, in seconds.
+    #[must_use]
+    pub const fn limit(mut self, seconds: u64) -> Self {
+        self.timeout = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Gives it a long form, with a time limit in seconds.
+    #[must_use]
+    pub const fn long_limit(mut self, seconds: u64) -> Self {
+        self.long_timeout = Some(Duration::from_secs(seconds));
+        self
+    }
+
+    /// Wants a fabric with that many virtual HCAs.
+    #[must_use]
+    pub const fn fabric(mut self, fabric: Fabric, hcas: u32) -> Self {
+        self.fabric = fabric;
+        self.hcas = hcas;
+        self
+    }
+
+    /// Boots another kernel.
+    #[must_use]
+    pub const fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = kernel;
+        self
+    }
+
+    /// Boots another machine.
+    #[must_use]
+    pub const fn shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// Explains lines of the kernel log that the task is known to cause.
+    #[must_use]
+    pub const fn allow(mut self, allowed: &'static [Allowed]) -> Self {
+        self.allowed = allowed;
+        self
+    }
+
+    /// Is there to fail, with `text` in its failure.
+    #[must_use]
+    pub const fn must_fail(mut self, text: &'static str) -> Self {
+        self.must_fail = Some(text);
+        self
     }
 
     /// Returns the time limit of the wanted form.

@@ -161,7 +161,7 @@ impl Machine {
     pub fn last_words(&self) -> String {
         let read = |name: &str| {
             let bytes = fs::read(self.dir.join(name)).unwrap_or_default();
-            tail(&String::from_utf8_lossy(&bytes).replace('\r', ""), 25)
+            tail(&String::from_utf8_lossy(&bytes).replace("\r", ""), 60)
         };
         let (console, qemu) = (read("console.log"), read("qemu.log"));
         if qemu.trim().is_empty() {

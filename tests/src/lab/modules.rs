@@ -180,7 +180,9 @@ while read -r file; do
     *) cp "$file" "$place" ;;
     esac
 done < /tmp/list
+ln -s usr/lib /mnt/stage/lib
 depmod --basedir /mnt/stage "$release"
+rm /mnt/stage/lib
 "#;
 
 fn collect_args(release: &str) -> Vec<String> {

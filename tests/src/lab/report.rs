@@ -83,23 +83,39 @@ impl Report {
     /// Prints the failures, the summary and the closing line; true when all passed.
     #[must_use]
     pub fn close(self, logs: Option<&Path>) -> bool {
+        line(&self.summary(logs));
+        self.passed()
+    }
+
+    /// Says whether there were tests and all of them passed.
+    fn passed(&self) -> bool {
+        self.failed.is_empty() && self.passed > 0
+    }
+
+    fn summary(&self, logs: Option<&Path>) -> String {
+        let mut lines = Vec::new();
         for verdict in &self.failed {
-            line(&format!("\n---- {} failed:", verdict.name));
-            line(&tail(verdict.failure.as_deref().unwrap_or_default(), 40));
-            for log in &verdict.logs {
-                line(&format!("more: {}", log.display()));
-            }
+            lines.push(format!("\n---- {} failed:", verdict.name));
+            lines.push(tail(verdict.failure.as_deref().unwrap_or_default(), 70));
+            lines.extend(
+                verdict
+                    .logs
+                    .iter()
+                    .map(|log| format!("more: {}", log.display())),
+            );
         }
         let took = seconds(self.started.elapsed());
         let place = logs
             .map(|dir| format!("; logs in {}", dir.display()))
             .unwrap_or_default();
-        line(&format!("\n{} tests in {took}{place}", self.count()));
-        for verdict in &self.failed {
-            line(&format!("failed: {}", verdict.name));
-        }
-        line(&closing(self.passed, self.failed.len()));
-        self.failed.is_empty() && self.passed > 0
+        lines.push(format!("\n{} tests in {took}{place}", self.count()));
+        lines.extend(
+            self.failed
+                .iter()
+                .map(|verdict| format!("failed: {}", verdict.name)),
+        );
+        lines.push(closing(self.passed, self.failed.len()));
+        lines.join("\n")
     }
 }
 
@@ -120,6 +136,29 @@ mod tests {
 
     #[test]
     fn nothing_at_all_is_no_success() {
-        assert!(!Report::new().close(None));
+        assert!(!Report::new().passed());
+    }
+
+    #[test]
+    fn a_summary_ends_with_the_closing_line() {
+        let mut report = Report::new();
+        let failure = Some("why\nnot".to_owned());
+        report.failed.push(Verdict {
+            name: "a.b".into(),
+            time: Duration::ZERO,
+            failure,
+            logs: vec!["x.log".into()],
+        });
+        report.passed = 2;
+        let text = report.summary(None);
+        assert!(
+            text.contains("---- a.b failed:\nwhy\nnot\nmore: x.log\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\nfailed: a.b\n2 passed, 1 failed"),
+            "{text}"
+        );
+        assert!(!report.passed());
     }
 }

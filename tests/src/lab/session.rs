@@ -55,6 +55,33 @@ pub struct Outcome {
     pub artefacts: Vec<PathBuf>,
 }
 
+impl Outcome {
+    fn begin(task: String) -> Self {
+        let (failures, figures, artefacts) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            task,
+            failures,
+            figures,
+            time: Duration::ZERO,
+            artefacts,
+        }
+    }
+
+    /// Turns the outcome of a task that is there to fail into a pass, if it failed as it must.
+    fn judge(mut self, task: &Task) -> Self {
+        let Some(wanted) = task.must_fail else {
+            return self;
+        };
+        if self.failures.iter().any(|failure| failure.contains(wanted)) {
+            self.failures.clear();
+        } else {
+            self.failures
+                .push(format!("it must fail with {wanted:?}, and didn't"));
+        }
+        self
+    }
+}
+
 /// How tasks are to be run.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
@@ -229,8 +256,7 @@ impl<'a> Watch<'a> {
                 Some((start, mut outcome)) => {
                     outcome.time = start.elapsed();
                     outcome.failures.push(words);
-                    waiting.retain(|task| task.name != outcome.task);
-                    report(outcome);
+                    settle(waiting, outcome, report);
                     return Ok(());
                 }
                 None => bail!(
@@ -267,10 +293,10 @@ impl<'a> Watch<'a> {
             Event::Failure { message } => self.outcome()?.failures.push(message),
             Event::Artefact { name, data } => self.keep(&name, &data)?,
             Event::End {
-                task,
                 passed,
                 seconds,
                 dirty,
+                ..
             } => {
                 let (_, mut outcome) = self.current.take().context("an end without a start")?;
                 outcome.time = Duration::from_secs_f64(seconds.max(0.0));
@@ -279,8 +305,7 @@ impl<'a> Watch<'a> {
                         .failures
                         .push("it failed without saying why".to_owned());
                 }
-                waiting.retain(|known| known.name != task);
-                report(outcome);
+                settle(waiting, outcome, report);
                 self.deadline = Instant::now() + GRACE;
                 return Ok(dirty);
             }
@@ -322,16 +347,16 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Outcome {
-    fn begin(task: String) -> Self {
-        let (failures, figures, artefacts) = (Vec::new(), Vec::new(), Vec::new());
-        Self {
-            task,
-            failures,
-            figures,
-            time: Duration::ZERO,
-            artefacts,
-        }
+/// Takes a task off the list and reports what became of it.
+fn settle(
+    waiting: &mut VecDeque<&'static Task>,
+    outcome: Outcome,
+    report: &mut dyn FnMut(Outcome),
+) {
+    let place = waiting.iter().position(|task| task.name == outcome.task);
+    match place.and_then(|place| waiting.remove(place)) {
+        Some(task) => report(outcome.judge(task)),
+        None => report(outcome),
     }
 }
 

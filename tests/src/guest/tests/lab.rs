@@ -21,11 +21,23 @@ pub const TESTS: &[Task] = &[
         modules,
     ),
     Task::new("lab.tools", "every tool of the machine starts", tools),
+    Task::new("lab.kernel_log", "what is logged can be read", kernel_log),
+    Task::new("lab.panic_fails", "a panicking test fails", panic).must_fail("panicked"),
+    Task::new("lab.hang_fails", "a hanging test is killed and fails", hang)
+        .must_fail("not done after")
+        .limit(3),
     Task::new(
-        "lab.kernel_log",
-        "an alarm in the kernel log is found",
-        kernel_log,
-    ),
+        "lab.alarm_fails",
+        "an alarm in the kernel log fails a test",
+        alarm,
+    )
+    .must_fail("restrack: 3 objects leaked"),
+    Task::new(
+        "lab.crash_fails",
+        "a kernel crash fails only the test that ran",
+        crash,
+    )
+    .must_fail("sysrq triggered crash"),
 ];
 
 fn netns_ping(guest: &mut Guest) -> Result {
@@ -78,21 +90,45 @@ fn tools(guest: &mut Guest) -> Result {
     ] {
         guest.run(line)?;
     }
-    // opensm prints its help with status 0, and needs every library for it.
-    let help = guest.run("opensm --help")?;
+    // opensm calls it an error to be asked for help.
+    let help = guest.attempt("opensm --help")?.stdout;
     guest.contains("opensm's help", &help, "OpenSM")
 }
 
 fn kernel_log(guest: &mut Guest) -> Result {
     let mut log = Log::from_now()?;
-    guest.write("/dev/kmsg", "lab: an ordinary line")?;
-    guest.write("/dev/kmsg", "lab: 3 objects l e a k e d")?;
+    guest.write("/dev/kmsg", "lab: an ordinary line\n")?;
+    guest.write("/dev/kmsg", "lab: another one\n")?;
     let records = log.read()?;
     let found: Vec<&str> = records.iter().map(|record| record.text.as_str()).collect();
     guest.same(
         "what was logged",
         found,
-        vec!["lab: an ordinary line", "lab: 3 objects l e a k e d"],
+        vec!["lab: an ordinary line", "lab: another one"],
     )?;
     guest.same("alarms", dmesg::alarms(&records, &[]).len(), 0)
+}
+
+fn alarm(guest: &mut Guest) -> Result {
+    guest.write("/dev/kmsg", "lab: restrack: 3 objects leaked\n")
+}
+
+fn hang(_: &mut Guest) -> Result {
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(())
+}
+
+fn crash(guest: &mut Guest) -> Result {
+    guest.write("/proc/sysrq-trigger", "c")?;
+    Ok(())
+}
+
+fn panic(_: &mut Guest) -> Result {
+    let nothing: Option<u32> = None;
+    #[expect(
+        clippy::unwrap_used,
+        reason = "this test shows that a panic is a failure"
+    )]
+    nothing.map(drop).unwrap();
+    Ok(())
 }

@@ -195,8 +195,12 @@ u32 vhca_switch_link_downed(struct vhca_port *port);
 unsigned int vhca_switch_send(const struct vhca_pkt *pkt);
 /* Puts an HCA's port on the list that multicast LID @mlid goes to, or off it. */
 void vhca_switch_set_mcast(u16 mlid, unsigned int hca, bool member);
-/* What the switch's port @n shows, 0 to vhca_switch_num_ports(). */
-void vhca_switch_get_portinfo(unsigned int n, struct ib_port_info *pi);
+/*
+ * What the switch's port @n shows, 0 to vhca_switch_num_ports(), to who asks
+ * through @in_port.
+ */
+void vhca_switch_get_portinfo(unsigned int n, unsigned int in_port,
+			      struct ib_port_info *pi);
 void vhca_switch_get_nodeinfo(unsigned int in_port, struct ib_node_info *ni);
 const char *vhca_switch_node_desc(void);
 unsigned int vhca_switch_num_ports(void);

@@ -121,7 +121,7 @@ u16 sa_list_ports(const struct sa_request *req, struct sa_table *table)
 	for (i = 0; i <= vhca_switch_num_ports(); i++) {
 		rec.lid = cpu_to_be16(vhca_switch_lid());
 		rec.port = i;
-		vhca_switch_get_portinfo(i, &rec.info);
+		vhca_switch_get_portinfo(i, 0, &rec.info);
 		rec.info.mkey = 0;
 		if (!add_port(req, table, &rec))
 			return SA_ERR_NO_RESOURCES;

@@ -98,14 +98,15 @@ static u16 guid_info(struct ib_smp *smp)
 	return VHCA_MAD_OK;
 }
 
-void vhca_switch_get_portinfo(unsigned int n, struct ib_port_info *pi)
+void vhca_switch_get_portinfo(unsigned int n, unsigned int in_port,
+			      struct ib_port_info *pi)
 {
 	struct vhca_sw_port *p = &vhca_sw.port[n];
 	unsigned long flags;
 
 	memset(pi, 0, sizeof(*pi));
 	spin_lock_irqsave(&vhca_sw.lock, flags);
-	pi->local_port_num = n;
+	pi->local_port_num = in_port;
 	if (!n) {
 		pi->gid_prefix = vhca_sw.gid_prefix;
 		pi->lid = cpu_to_be16(vhca_sw.lid);
@@ -177,7 +178,7 @@ static u16 port_info_set(unsigned int n, const struct ib_port_info *pi,
 	return status;
 }
 
-static u16 port_info(struct ib_smp *smp, bool set)
+static u16 port_info(struct ib_smp *smp, bool set, u8 in_port)
 {
 	struct ib_port_info *pi = (struct ib_port_info *)smp->data;
 	u32 n = be32_to_cpu(smp->attr_mod);
@@ -191,7 +192,7 @@ static u16 port_info(struct ib_smp *smp, bool set)
 		if (status)
 			return status;
 	}
-	vhca_switch_get_portinfo(n, pi);
+	vhca_switch_get_portinfo(n, in_port, pi);
 	if (reregister)
 		pi->clientrereg_resv_subnetto |= 0x80;
 	return VHCA_MAD_OK;
@@ -295,7 +296,7 @@ static u16 attribute(struct ib_smp *smp, bool set, u8 in_port)
 		memset(smp->data, 0, sizeof(smp->data));
 	switch (smp->attr_id) {
 	case IB_SMP_ATTR_PORT_INFO:
-		return port_info(smp, set);
+		return port_info(smp, set, in_port);
 	case IB_SMP_ATTR_SWITCH_INFO:
 		return switch_info(smp, set);
 	case IB_SMP_ATTR_PKEY_TABLE:

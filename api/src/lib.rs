@@ -23,6 +23,9 @@ mod plan;
 pub mod registry;
 mod value;
 
+// The driver's own interface, for the crates that talk to it.
+pub use ipoib_core::{abi, limits};
+
 pub use channel::{
     Carrier, Channel, ChannelsField, CoalesceField, NapiField, RingField, RtnlField, SysfsField,
     TunableField,

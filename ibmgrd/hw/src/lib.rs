@@ -14,6 +14,7 @@ pub mod genl;
 pub mod ioctl;
 pub mod netdev;
 pub mod nl;
+pub mod port;
 pub mod rtnl;
 pub mod sysfs;
 pub mod uapi;

@@ -104,12 +104,17 @@ impl fmt::Display for Refusal {
 }
 
 /// Returns the C library's sentence for an error number.
-pub(crate) fn sentence(errno: i32) -> String {
+fn sentence(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error")
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+/// Describes an error number that came without an extended acknowledgement.
+pub(crate) fn describe(errno: i32) -> String {
+    format!("{} ({:?})", sentence(errno), Errno::from_raw(errno))
 }
 
 /// What the kernel said along with success or failure.

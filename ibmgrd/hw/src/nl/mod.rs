@@ -21,6 +21,7 @@ use netlink_sys::SocketAddr;
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::TimeVal;
 
+pub(crate) use error::describe;
 pub use error::{Ack, NlError, Refusal};
 pub use request::Request;
 pub(crate) use request::{Ends, Namer};

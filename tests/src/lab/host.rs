@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Looks whether this host can carry the lab, before any work starts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,7 +23,7 @@ const ROOT_TOOLS: &[Tool] = &[Tool {
     package: "mmdebstrap",
 }];
 
-/// For the repo's host tests: independent readers and makers of links.
+/// For the repo's host tests: independent readers, makers of links, and the way to cargo-deny.
 const TEST_TOOLS: &[Tool] = &[
     Tool {
         program: "ip",
@@ -33,6 +32,10 @@ const TEST_TOOLS: &[Tool] = &[
     Tool {
         program: "ethtool",
         package: "ethtool",
+    },
+    Tool {
+        program: "pip3",
+        package: "python3-pip",
     },
 ];
 
@@ -170,39 +173,33 @@ pub fn check_space(dir: &Path, needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks that Debian's archive can be reached, the way that apt reaches it.
+/// Checks that Debian's archive can be reached, the way that mmdebstrap reaches it.
 ///
 /// # Errors
 ///
 /// A sentence with what to do.
 pub fn check_archive(suite: &str) -> Result<()> {
-    let helper = Path::new("/usr/lib/apt/apt-helper");
-    if !helper.exists() {
-        return Ok(());
-    }
-    let url = format!("http://deb.debian.org/debian/dists/{suite}/Release.gpg");
-    let file = std::env::temp_dir().join(format!("ibmgr-lab-{}", std::process::id()));
     let mut command = Command::new("timeout");
-    command.arg("40").arg(helper).args([
-        "-o",
-        "Acquire::Retries=1",
-        "-o",
-        "Acquire::http::Timeout=15",
-    ]);
     command
-        .arg("download-file")
-        .arg(&url)
-        .arg(&file)
+        .args(["60", "mmdebstrap", "--simulate", "--variant=custom"])
+        .args([
+            "--aptopt=Acquire::Check-Valid-Until \"false\"",
+            "--aptopt=Acquire::Retries \"1\"",
+            "--aptopt=Acquire::http::Timeout \"15\"",
+        ])
+        .args([suite, "/dev/null"])
+        .env("LC_ALL", "C.UTF-8")
         .stdin(Stdio::null());
-    let output = command.output().context("can't run apt-helper")?;
-    let _ = fs::remove_file(&file);
+    let output = command.output().context("can't run mmdebstrap")?;
     if !output.status.success() {
-        let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+        let text = String::from_utf8_lossy(&output.stderr);
+        let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("E:")).collect();
         bail!(
             "Debian's archive can't be reached, and the lab needs it once to make its root.\n\
              Check the network (or http_proxy, or Acquire::http::Proxy in apt's settings); \
-             {url} said:\n{}",
-            tail(&String::from_utf8_lossy(&text), 4)
+             mmdebstrap said ({}):\n{}",
+            output.status,
+            tail(&errors.join("\n"), 6)
         );
     }
     Ok(())

@@ -5,6 +5,7 @@ pub mod cache;
 pub mod chroot;
 pub mod cli;
 pub mod demo;
+pub mod deny;
 pub mod host;
 pub mod host_tests;
 pub mod initramfs;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reference pages are written from the tables that the programs use, and equal to them.
+//!
+//! `UPDATE=1 cargo test -p ib-tests --test generated` rewrites the pages.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+use ibmgr_api::registry::{GROUPS, Group, Knob};
+use ibmgr_api::{Domain, ErrorCode};
+
+const NOTE: &str =
+    "<!-- Written by tests/tests/generated.rs; run it with UPDATE=1 instead of editing. -->\n";
+
+/// Compares a page with what it should be, or rewrites it when `UPDATE` is set.
+fn compare(path: &str, wanted: &str) -> Result<()> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    if env::var_os("UPDATE").is_some_and(|value| value == "1") {
+        return fs::write(&file, wanted).with_context(|| format!("can't write {path}"));
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    match first_difference(&found, wanted) {
+        None => Ok(()),
+        Some(what) => bail!(
+            "{path} is not what the tables say: {what}\n\
+             run 'UPDATE=1 cargo test -p ib-tests --test generated' and commit the page"
+        ),
+    }
+}
+
+fn first_difference(found: &str, wanted: &str) -> Option<String> {
+    let (mut found, mut wanted) = (found.lines(), wanted.lines());
+    let mut number = 1;
+    loop {
+        match (found.next(), wanted.next()) {
+            (None, None) => return None,
+            (found, wanted) if found == wanted => number += 1,
+            (found, wanted) => {
+                let show = |line: Option<&str>| line.unwrap_or("(no more lines)").to_owned();
+                return Some(format!(
+                    "line {number} is\n  {}\nand should be\n  {}",
+                    show(found),
+                    show(wanted)
+                ));
+            }
+        }
+    }
+}
+
+fn knobs_page() -> Result<String> {
+    let mut page = format!(
+        "{NOTE}# Knobs\n\n\
+         Every setting that ibmgr can show, set and verify.\n\
+         *Through* names the kernel interfaces that carry it, the preferred one first; `--via` picks one.\n\
+         Whether a device takes a knob, and why not, tells `ibctl explain KNOB LINK`.\n"
+    );
+    for Group { title, knobs } in GROUPS {
+        let title = capitalised(title);
+        write!(
+            page,
+            "\n## {title}\n\n| knob | values | through | while it changes |\n|---|---|---|---|\n"
+        )?;
+        for knob in knobs {
+            writeln!(
+                page,
+                "| `{}` | {} | {} | {} |",
+                shown_name(knob),
+                values(&knob.domain),
+                channels(knob),
+                knob.effect.sentence()
+            )?;
+        }
+        // Families of rows share one text: print it once, below the first of them.
+        let mut last = "";
+        for knob in knobs {
+            write!(page, "\n### `{}`\n\n{}\n", shown_name(knob), knob.summary)?;
+            if knob.details != last {
+                writeln!(page, "{}", knob.details)?;
+                last = knob.details;
+            }
+            if !knob.disturbs.is_empty() {
+                writeln!(
+                    page,
+                    "A change also changes `{}`.",
+                    knob.disturbs.join("`, `")
+                )?;
+            }
+        }
+    }
+    Ok(page)
+}
+
+fn shown_name(knob: &Knob) -> String {
+    let member = if knob.is_family { ".NAME" } else { "" };
+    format!("{}{member}", knob.name)
+}
+
+fn channels(knob: &Knob) -> String {
+    let names: Vec<_> = knob
+        .carriers
+        .iter()
+        .map(|carrier| carrier.channel().name())
+        .collect();
+    names.join(", ")
+}
+
+fn values(domain: &Domain) -> String {
+    match domain {
+        Domain::Choice(choices) => {
+            let names: Vec<_> = choices
+                .iter()
+                .map(|choice| format!("`{}`", choice.name))
+                .collect();
+            names.join(", ")
+        }
+        Domain::Number { unit, min, max } => format!("{min} to {max} {}", unit.name())
+            .trim_end()
+            .to_owned(),
+        Domain::Duration { max, .. } => {
+            format!(
+                "a time, `0` to `{}`",
+                domain.show(&domain.from_kernel(*max))
+            )
+        }
+        Domain::Text { max_len } => format!("text of up to {max_len} bytes"),
+    }
+}
+
+fn capitalised(title: &str) -> String {
+    let mut chars = title.chars();
+    let first = chars.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+fn errors_page() -> Result<String> {
+    let mut page = format!(
+        "{NOTE}# Errors\n\n\
+         One table for every surface: `ibctl` ends with the exit status and prints the name with `-o json`;\n\
+         the D-Bus name and the HTTP status are what the daemon will answer with.\n\
+         0 is success, and so is a reader that closes the pipe.\n\n\
+         | exit status | name | meaning | D-Bus name | HTTP status |\n|---|---|---|---|---|\n"
+    );
+    for code in ErrorCode::all() {
+        writeln!(
+            page,
+            "| {} | `{}` | {} | `{}` | {} |",
+            code.exit_status(),
+            code.name(),
+            code.title(),
+            code.dbus_name(),
+            code.http_status()
+        )?;
+    }
+    page.push_str(
+        "\nWhen several knobs of one command fail, the gravest decides: a change that could not be put back,\n\
+         then an interface that disappeared, then the first refusal; `no-effect` counts only when all else is well.\n",
+    );
+    Ok(page)
+}
+
+#[test]
+fn the_page_of_knobs_is_the_registry() -> Result<()> {
+    compare("docs/reference/knobs.md", &knobs_page()?)
+}
+
+#[test]
+fn the_page_of_errors_is_the_table() -> Result<()> {
+    compare("docs/reference/errors.md", &errors_page()?)
+}
+
+#[test]
+fn a_difference_is_found_and_named() {
+    assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+    let changed = first_difference("a\nb\n", "a\nc\n").unwrap_or_default();
+    assert!(
+        changed.starts_with("line 2 is\n  b\nand should be\n  c"),
+        "{changed}"
+    );
+    assert!(first_difference("a\n", "a\nb\n").is_some());
+    assert!(first_difference("a\nb\n", "a\n").is_some());
+}

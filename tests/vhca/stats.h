@@ -70,6 +70,7 @@
 	X(drop_no_member)	/* multicast, nobody attached */	\
 	X(drop_recv_error)	/* receive WR with a bad lkey or address */ \
 	X(drop_cq_error)	/* CQE lost: the CQ is in error */	\
+	X(drop_no_memory)	/* no memory to keep a delayed packet */ \
 	X(drop_fault)		/* lost on demand */			\
 	X(fault_duplicates)						\
 	X(fault_reorders)						\

@@ -286,7 +286,8 @@ struct vhca_pkt {
 	u32 length;
 	u32 num_sge;
 	const struct ib_sge *sg;
-	struct vhca_wire *wire;	/* the thread that moves it; copies keep it */
+	/* The thread that moves it; copies keep it. NULL: sent from elsewhere. */
+	struct vhca_wire *wire;
 	struct ib_grh grh;	/* valid if has_grh */
 };
 
@@ -557,6 +558,7 @@ struct vhca_rc_req {
 	u32 offset;		/* bytes of the current message acknowledged */
 	u8 retry_left;
 	u8 rnr_left;
+	bool given_up;		/* the timeout that runs is the last one */
 	bool waiting;		/* until @resume_ns */
 	u64 resume_ns;		/* CLOCK_MONOTONIC; U64_MAX: for ever */
 };

@@ -5,7 +5,7 @@
 //! - [`genl`], with [`ethtool`] and [`netdev`]: the generic netlink families.
 //! - [`ioctl`]: what has no netlink message, tunables and the driver's name.
 //! - [`sysfs`]: files of `/sys/class/net`.
-//! - `port`: all of them behind the engine's `Port`, with what each device can take.
+//! - [`port`]: all of them behind the engine's `Port`, with what each device can take.
 //!
 //! Everything acts in the network namespace of the thread that first uses it.
 

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::tree::{Source, Tree};
 
 /// Files and folders that may hold `unsafe`, and what for. Everything else does without.
-const UNSAFE: [(&str, &str); 4] = [
+const UNSAFE: [(&str, &str); 5] = [
     (
         "driver/core/tests/loom.rs",
         "loom's cells hand out raw pointers",
@@ -25,6 +25,10 @@ const UNSAFE: [(&str, &str); 4] = [
     (
         "ibmgrd/hw/src/ioctl.rs",
         "SIOCETHTOOL takes a pointer, and no crate wraps it",
+    ),
+    (
+        "ibmgrd/hw/tests/live/refuse.rs",
+        "dropping a capability is a system call without a wrapper",
     ),
 ];
 

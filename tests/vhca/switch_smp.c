@@ -16,6 +16,11 @@ enum dr_next {
 /* The outbound half: C14-9. @in is the port that the SMP came in by. */
 static enum dr_next dr_outbound(struct ib_smp *smp, u8 in, u8 *out, u16 *lid)
 {
+	/* It came here by LID: the directed part begins at this switch. */
+	if (smp->hop_cnt && !smp->hop_ptr) {
+		*out = smp->initial_path[++smp->hop_ptr];
+		return DR_PORT;
+	}
 	if (smp->hop_ptr && smp->hop_ptr < smp->hop_cnt) {
 		smp->return_path[smp->hop_ptr++] = in;
 		*out = smp->initial_path[smp->hop_ptr];

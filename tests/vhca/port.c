@@ -267,8 +267,10 @@ void vhca_port_init(struct vhca_port *port, struct vhca_dev *dev)
 	port->gid_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	port->guids[0] = vhca_guid(dev->index, VHCA_GUID_PORT);
 	port->pkeys[0] = 0xffff;
-	port->cap_mask = IB_PORT_SYS_IMAGE_GUID_SUP |
-			 IB_PORT_CLIENT_REG_SUP;
+	port->cap_mask = IB_PORT_TRAP_SUP | IB_PORT_SL_MAP_SUP |
+			 IB_PORT_SYS_IMAGE_GUID_SUP |
+			 IB_PORT_CAP_MASK_NOTICE_SUP | IB_PORT_CLIENT_REG_SUP |
+			 IB_PORT_OTHER_LOCAL_CHANGES_SUP;
 	if (!vhca_managed)
 		return;
 	port->lid = VHCA_MANAGED_LID + dev->index;

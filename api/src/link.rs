@@ -17,7 +17,8 @@ use crate::value::Value;
 /// # Invariants
 ///
 /// 1 to 15 bytes (`IFNAMSIZ` less the terminator) of what the kernel's `dev_valid_name` takes: no
-/// white space, no `/` or `:`, and not `.` or `..`. Safe as a path component.
+/// white space, no `/` or `:`, and not `.` or `..`. Safe as a path component. Control characters are
+/// possible, so a terminal must see it escaped.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct LinkName(Box<str>);
@@ -42,8 +43,10 @@ impl FromStr for LinkName {
     type Err = LinkNameError;
 
     fn from_str(name: &str) -> Result<Self, LinkNameError> {
-        let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':');
-        if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.contains(odd) {
+        // The kernel's `isspace` looks at bytes, as in Latin-1: 0xa0 is one, even as part of a character.
+        let odd = |byte| matches!(byte, 0 | b'\t'..=b'\r' | b' ' | 0xa0 | b'/' | b':');
+        let is_odd = name.bytes().any(odd);
+        if name.is_empty() || name.len() > 15 || name == "." || name == ".." || is_odd {
             Err(LinkNameError(name.to_owned()))
         } else {
             Ok(Self(name.into()))
@@ -225,7 +228,15 @@ mod tests {
 
     #[test]
     fn names_are_what_the_kernel_takes() {
-        for good in ["ib0", "ib0.8001", "ibp94s0f1", "a", "fifteen-letters"] {
+        for good in [
+            "ib0",
+            "ib0.8001",
+            "ibp94s0f1",
+            "a",
+            "fifteen-letters",
+            "b\u{fc}ro",
+            "\u{1b}[m",
+        ] {
             assert!(good.parse::<LinkName>().is_ok(), "{good}");
         }
         for bad in [
@@ -238,6 +249,7 @@ mod tests {
             "sixteen-letters-",
             "a\tb",
             "a\0b",
+            "\u{e0}",
         ] {
             assert!(bad.parse::<LinkName>().is_err(), "{bad}");
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::Format;
 use crate::error::Error;
-use crate::text::{Table, write_wrapped};
+use crate::text::{Table, plain, write_wrapped};
 use crate::{show, write_json};
 
 /// Width of the titles of an explanation.
@@ -75,7 +75,7 @@ pub(crate) fn on_link<P: Port>(
     writeln!(out)?;
     if knob.is_family && link.readings.len() != 1 {
         let mut table = Table::indented(2);
-        table.line(format!("{} of {}:", knob.name, link.name));
+        table.line(format!("{} of {}:", knob.name, plain(link.name.as_str())));
         for (key, reading) in &link.readings {
             table.row(show::row(key, reading));
         }
@@ -140,7 +140,7 @@ fn on_device(link: &Link, key: &Key, reading: &Reading, out: &mut dyn Write) -> 
     let via = reading
         .via
         .map_or_else(String::new, |via| format!(" (by {via})"));
-    writeln!(out, "on {}", link.name)?;
+    writeln!(out, "on {}", plain(link.name.as_str()))?;
     let mut line = |title: &str, text: &str| {
         let first = format!("  {title:TITLES$}");
         write_wrapped(out, &first, TITLES + 2, text)

@@ -72,8 +72,8 @@ pub(crate) fn one<P: Port>(
         return write_json(out, &link);
     }
     identity(&link).write(out)?;
-    let mut table = Table::indented(2);
     for (title, readings) in groups(&link) {
+        let mut table = Table::indented(2);
         table.line("");
         table.line(title);
         let (absent, present): (Vec<_>, Vec<_>) = readings
@@ -85,8 +85,9 @@ pub(crate) fn one<P: Port>(
         for (why, keys) in by_reason(&absent) {
             table.wrapped(format!("not supported: {}: {why}", keys.join(", ")));
         }
+        table.write(out)?;
     }
-    Ok(table.write(out)?)
+    Ok(())
 }
 
 fn identity(link: &Link) -> Table<'_> {

@@ -2,8 +2,8 @@
 //! Reading a knob: carriers in their order, and what the device says through each.
 
 use ibmgr_api::{
-    Carrier, Channel, Domain, Key, Limits, NapiField, Reading, RtnlField, Support, SysfsField,
-    TunableField, Value, abi, limits::CQ_MODERATION, nearest,
+    Carrier, Channel, Domain, Key, Limits, Link, NapiField, Reading, RtnlField, Support,
+    SysfsField, TunableField, Value, abi, limits::CQ_MODERATION, nearest,
 };
 use ibmgrd_engine::PortError;
 
@@ -252,6 +252,11 @@ impl Device<'_> {
     }
 
     fn file(&mut self, field: SysfsField, domain: &Domain) -> Told<Found> {
+        let is_ipoib = self.link.hw_type == Link::INFINIBAND;
+        if matches!(field, SysfsField::IpoibMode | SysfsField::IpoibUmcast) && !is_ipoib {
+            // A list of many interfaces does not look for it in each.
+            return Err(NOT_IPOIB.to_owned());
+        }
         let name = self.name.clone();
         let file = fields::file(field);
         let text = self

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `ibctl` on this machine's kernel, in network namespaces of its own, with `ip`, `ethtool` and sysfs
+//! as independent readers and writers. Needs root, iproute2, ethtool, util-linux and bash.
+
+#![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
+
+mod bad_input;
+mod every_knob;
+
+mod names;
+mod output;
+mod privilege;
+mod races;
+mod support;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 
 use super::cache::Cache;
@@ -51,6 +51,12 @@ enum Verb {
         #[arg(long)]
         stale: bool,
     },
+}
+
+/// Returns the verbs and their options, for the test that reads the documents.
+#[must_use]
+pub fn command() -> Command {
+    Cli::command()
 }
 
 /// Runs the program.

@@ -204,6 +204,8 @@ void vhca_switch_get_portinfo(unsigned int n, unsigned int in_port,
 void vhca_switch_get_nodeinfo(unsigned int in_port, struct ib_node_info *ni);
 const char *vhca_switch_node_desc(void);
 unsigned int vhca_switch_num_ports(void);
+void vhca_switch_gid(union ib_gid *gid);	/* of port 0 */
+const u16 *vhca_switch_pkeys(void);		/* VHCA_NUM_PKEYS of port 0 */
 
 /* ---- subnet administration (sa.c) ----------------------------------------------- */
 

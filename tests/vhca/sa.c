@@ -126,28 +126,71 @@ struct path_record {
 	u8 resv[6];
 } __packed;
 
-static bool gid_matches(struct vhca_port *port, const union ib_gid *gid)
+/* One end of a path: the port of an HCA, or port 0 of the switch. */
+struct end {
+	struct vhca_port *port;		/* NULL: the switch */
+	const u16 *pkeys;
+	union ib_gid gid;
+	u16 lid;
+	u8 mtu;
+};
+
+#define NUM_ENDS	(VHCA_MAX_HCAS + 1)
+
+/* The end number @i; false if it is not there, or its link is not ACTIVE. */
+static bool get_end(unsigned int i, struct end *end)
 {
-	return gid->global.subnet_prefix == READ_ONCE(port->gid_prefix) &&
-	       vhca_port_has_guid(port, gid->global.interface_id);
+	memset(end, 0, sizeof(*end));
+	if (i == VHCA_MAX_HCAS) {
+		end->pkeys = vhca_switch_pkeys();
+		vhca_switch_gid(&end->gid);
+		end->lid = vhca_switch_lid();
+		end->mtu = vhca_mtu_enum();
+		return true;
+	}
+	end->port = vhca_port_by_index(i);
+	if (!end->port || !vhca_port_active(end->port))
+		return false;
+	end->pkeys = end->port->pkeys;
+	vhca_port_gid(end->port, 0, &end->gid);
+	end->lid = READ_ONCE(end->port->lid);
+	end->mtu = READ_ONCE(end->port->active_mtu);
+	return true;
+}
+
+static bool gid_matches(const struct end *end, const union ib_gid *gid)
+{
+	return gid->global.subnet_prefix == end->gid.global.subnet_prefix &&
+	       (gid->global.interface_id == end->gid.global.interface_id ||
+		(end->port && vhca_port_has_guid(end->port,
+						 gid->global.interface_id)));
+}
+
+static bool lid_matches(const struct end *end, u16 lid)
+{
+	return end->port ? vhca_port_owns_lid(end->port, lid) : lid == end->lid;
+}
+
+static bool end_matches(const struct end *end, const union ib_gid *gid,
+			const __be16 *lid)
+{
+	return (!gid || gid_matches(end, gid)) &&
+	       (!lid || lid_matches(end, be16_to_cpu(*lid)));
 }
 
 static bool gid_known(const union ib_gid *gid)
 {
-	struct vhca_port *port = vhca_port_by_guid(gid->global.interface_id);
+	struct end end;
+	unsigned int i;
 
-	return port && gid_matches(port, gid);
+	for (i = 0; i < NUM_ENDS; i++)
+		if (get_end(i, &end) && gid_matches(&end, gid))
+			return true;
+	return false;
 }
 
-static bool end_matches(struct vhca_port *port, const union ib_gid *gid,
-			const __be16 *lid)
-{
-	return vhca_port_active(port) && (!gid || gid_matches(port, gid)) &&
-	       (!lid || vhca_port_owns_lid(port, be16_to_cpu(*lid)));
-}
-
-/* A P_Key that both ports hold, in a way that lets them talk; 0 if none. */
-static u16 common_pkey(struct vhca_port *a, struct vhca_port *b, u16 wanted)
+/* A P_Key that both ends hold, in a way that lets them talk; 0 if none. */
+static u16 common_pkey(const struct end *a, const struct end *b, u16 wanted)
 {
 	unsigned int i, j;
 
@@ -165,11 +208,11 @@ static u16 common_pkey(struct vhca_port *a, struct vhca_port *b, u16 wanted)
 
 /* Turns the request in @rec into the path from @src to @dst, if there is one. */
 static bool make_path(const struct sa_request *req, struct path_record *rec,
-		      struct vhca_port *src, struct vhca_port *dst)
+		      const struct end *src, const struct end *dst)
 {
 	bool by_pkey = sa_has(req, IB_SA_PATH_REC_PKEY);
 	u32 flow_hop = be32_to_cpu(rec->raw_flow_hop);
-	u8 mtu = min(READ_ONCE(src->active_mtu), READ_ONCE(dst->active_mtu));
+	u8 mtu = min(src->mtu, dst->mtu);
 	u8 rate = VHCA_LINK_RATE, life = SA_PACKET_LIFE;
 	u16 pkey;
 
@@ -192,13 +235,13 @@ static bool make_path(const struct sa_request *req, struct path_record *rec,
 	if (!sa_has(req, IB_SA_PATH_REC_SERVICE_ID))
 		rec->service_id = 0;
 	if (!sa_has(req, IB_SA_PATH_REC_DGID))
-		vhca_port_gid(dst, 0, &rec->dgid);
+		rec->dgid = dst->gid;
 	if (!sa_has(req, IB_SA_PATH_REC_SGID))
-		vhca_port_gid(src, 0, &rec->sgid);
+		rec->sgid = src->gid;
 	if (!sa_has(req, IB_SA_PATH_REC_DLID))
-		rec->dlid = cpu_to_be16(READ_ONCE(dst->lid));
+		rec->dlid = cpu_to_be16(dst->lid);
 	if (!sa_has(req, IB_SA_PATH_REC_SLID))
-		rec->slid = cpu_to_be16(READ_ONCE(src->lid));
+		rec->slid = cpu_to_be16(src->lid);
 	if (!sa_has(req, IB_SA_PATH_REC_FLOW_LABEL))
 		flow_hop = 0;
 	/* One subnet: no raw traffic, hop limit 0, so no GRH is needed. */
@@ -224,7 +267,7 @@ u16 sa_list_paths(const struct sa_request *req, struct sa_table *table)
 	const struct path_record *want = (const void *)req->mad->data;
 	const union ib_gid *dgid, *sgid;
 	const __be16 *dlid, *slid;
-	struct vhca_port *src, *dst;
+	struct end src, dst;
 	unsigned int i, j;
 
 	BUILD_BUG_ON(sizeof(*want) != SA_PATH_RECORD_SIZE);
@@ -239,14 +282,14 @@ u16 sa_list_paths(const struct sa_request *req, struct sa_table *table)
 	if ((dgid && !gid_known(dgid)) || (sgid && !gid_known(sgid)))
 		return SA_ERR_REQ_INVALID_GID;
 
-	vhca_for_each_port(i, src) {
-		if (!end_matches(src, sgid, slid))
+	for (i = 0; i < NUM_ENDS; i++) {
+		if (!get_end(i, &src) || !end_matches(&src, sgid, slid))
 			continue;
-		vhca_for_each_port(j, dst) {
+		for (j = 0; j < NUM_ENDS; j++) {
 			struct path_record rec = *want;
 
-			if (end_matches(dst, dgid, dlid) &&
-			    make_path(req, &rec, src, dst) &&
+			if (get_end(j, &dst) && end_matches(&dst, dgid, dlid) &&
+			    make_path(req, &rec, &src, &dst) &&
 			    !sa_table_add(table, &rec))
 				return SA_ERR_NO_RESOURCES;
 		}
@@ -341,6 +384,8 @@ static u16 answer(const struct sa_request *req)
 		return query(req, SA_NODE_RECORD_SIZE, sa_list_nodes);
 	case IB_SA_ATTR_PORT_INFO_REC:
 		return query(req, SA_PORT_RECORD_SIZE, sa_list_ports);
+	case IB_SA_ATTR_LINK_REC:
+		return query(req, SA_LINK_RECORD_SIZE, sa_list_links);
 	default:
 		return VHCA_MAD_BAD_ATTR;
 	}

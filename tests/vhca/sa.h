@@ -73,11 +73,13 @@ u16 sa_list_paths(const struct sa_request *req, struct sa_table *table);
 u16 sa_list_groups(const struct sa_request *req, struct sa_table *table);
 u16 sa_list_nodes(const struct sa_request *req, struct sa_table *table);
 u16 sa_list_ports(const struct sa_request *req, struct sa_table *table);
+u16 sa_list_links(const struct sa_request *req, struct sa_table *table);
 
 #define SA_PATH_RECORD_SIZE	64
 #define SA_MCMEMBER_RECORD_SIZE	56
 #define SA_NODE_RECORD_SIZE	112
 #define SA_PORT_RECORD_SIZE	72
+#define SA_LINK_RECORD_SIZE	8
 
 /* Set and Delete of MCMemberRecord: the answer replaces the MAD's data. */
 u16 sa_join(const struct sa_request *req);

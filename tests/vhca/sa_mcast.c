@@ -54,6 +54,7 @@ struct member {
 	unsigned int hca;
 	union ib_gid port_gid;
 	u8 join;		/* JOIN_ bits, never 0 */
+	bool proxy;		/* another port joined for this one */
 };
 
 struct group {
@@ -263,13 +264,16 @@ void vhca_sa_forget_port(struct vhca_port *port)
 
 /* ---- requests ------------------------------------------------------------------- */
 
+/* With no @member the record is the group's own. */
 static void fill_record(struct mcmember_record *rec, const struct group *group,
-			const union ib_gid *port_gid, u8 join)
+			const struct member *member, u8 join)
 {
 	memset(rec, 0, sizeof(*rec));
 	rec->mgid = group->mgid;
-	if (port_gid)
-		rec->port_gid = *port_gid;
+	if (member) {
+		rec->port_gid = member->port_gid;
+		rec->proxy = member->proxy << 7;
+	}
 	rec->qkey = group->qkey;
 	rec->mlid = cpu_to_be16(group->mlid);
 	rec->mtu = IB_SA_EQ << 6 | group->mtu;
@@ -328,34 +332,39 @@ static bool group_matches(const struct sa_request *req,
 	return !((want->sl_flow_hop ^ group->sl_flow_hop) & flow_mask(req));
 }
 
-/*
- * The port that is to join or leave: the one that asks, or, by proxy, another
- * one that shares the group's P_Key (checked by the caller). NULL: not allowed.
- */
-static struct vhca_port *subject(const struct sa_request *req,
-				 const struct mcmember_record *want, u16 *status)
+/* The port that is to join or leave; NULL if there is none. */
+static struct vhca_port *subject(const struct mcmember_record *want)
 {
 	struct vhca_port *port;
 
 	port = vhca_port_by_guid(want->port_gid.global.interface_id);
 	if (!port || want->port_gid.global.subnet_prefix !=
-			     READ_ONCE(port->gid_prefix)) {
-		*status = SA_ERR_REQ_INVALID_GID;
+			     READ_ONCE(port->gid_prefix))
 		return NULL;
-	}
-	*status = SA_ERR_REQ_INVALID;
-	if (port != req->from &&
-	    !(sa_has(req, REC(PROXY_JOIN)) && want->proxy & 0x80))
-		return NULL;
-	return vhca_port_active(port) ? port : NULL;
+	return port;
 }
 
+/*
+ * A port changes its own membership; one that was made by proxy, any port that
+ * has the group's P_Key (IBA 15.2.5.17.2, ProxyJoin).
+ */
+static bool may_change(const struct sa_request *req, struct vhca_port *port,
+		       const struct group *group, const struct member *member)
+{
+	return member->proxy ? vhca_port_find_pkey(req->from, group->pkey) >= 0 :
+			       port == req->from;
+}
+
+/*
+ * IBA 4.1.1; three of the flags are reserved, and only the SA itself makes
+ * MGIDs of its own signature with link-local scope.
+ */
 static bool mgid_ok(const union ib_gid *mgid)
 {
-	u8 scope = mgid->raw[1] & 0xf;
-
-	return mgid->raw[0] == 0xff && scope && scope != 0xf &&
-	       !(mgid->raw[1] >> 4 & ~0x3);
+	if (mgid->raw[0] != 0xff || mgid->raw[1] & 0xe0)
+		return false;
+	return (mgid->raw[1] & 0xf) != SCOPE_LINK_LOCAL ||
+	       get_unaligned_be16(mgid->raw + 2) != SA_MGID_SIGNATURE;
 }
 
 static bool holds_pkey(const struct sa_request *req, struct vhca_port *port,
@@ -375,12 +384,14 @@ static struct group *create(const struct sa_request *req,
 	union ib_gid mgid = want->mgid;
 	struct group *group;
 
+	*status = SA_ERR_REQ_INVALID;
+	if (!(want->scope_join & JOIN_KEEPS_GROUP))
+		return NULL;
 	*status = SA_ERR_INSUFFICIENT;
 	if (!sa_has(req, REQUIRED_CREATE))
 		return NULL;
 	*status = SA_ERR_REQ_INVALID;
-	if (!(want->scope_join & JOIN_KEEPS_GROUP) || !(pkey & 0x7fff) ||
-	    !holds_pkey(req, port, pkey | 0x8000))
+	if (!(pkey & 0x7fff) || !holds_pkey(req, port, pkey | 0x8000))
 		return NULL;
 	if (!memchr_inv(mgid.raw, 0, sizeof(mgid.raw))) {
 		mgid.raw[0] = 0xff;
@@ -388,9 +399,9 @@ static struct group *create(const struct sa_request *req,
 			want->scope_join >> 4 : SCOPE_LINK_LOCAL);
 		put_unaligned_be16(SA_MGID_SIGNATURE, mgid.raw + 2);
 		put_unaligned_be64(++mgids_made, mgid.raw + 8);
-	}
-	if (!mgid_ok(&mgid))
+	} else if (!mgid_ok(&mgid)) {
 		return NULL;
+	}
 	if (sa_has(req, REC(MTU_SELECTOR) | REC(MTU)))
 		mtu = sa_choose_mtu(want->mtu, mtu);
 	if (sa_has(req, REC(RATE_SELECTOR) | REC(RATE)))
@@ -438,11 +449,14 @@ static u16 join_locked(const struct sa_request *req, struct vhca_port *port,
 		}
 		member->hca = port->dev->index;
 		member->port_gid = rec->port_gid;
+		member->proxy = port != req->from;
 		list_add_tail(&member->node, &group->members);
+	} else if (!may_change(req, port, group, member)) {
+		return SA_ERR_REQ_INVALID;
 	}
 	member->join |= join;
 	route(group, port->dev->index);
-	fill_record(rec, group, &member->port_gid, member->join);
+	fill_record(rec, group, member, member->join);
 	return VHCA_MAD_OK;
 }
 
@@ -455,9 +469,10 @@ static u16 leave_locked(const struct sa_request *req, struct vhca_port *port,
 
 	member = group ? find_member(group, &rec->port_gid) : NULL;
 	/* Only what was joined can be left. */
-	if (!member || !(member->join & join))
+	if (!member || join & ~member->join ||
+	    !may_change(req, port, group, member))
 		return SA_ERR_REQ_INVALID;
-	fill_record(rec, group, &member->port_gid, member->join & ~join);
+	fill_record(rec, group, member, member->join & ~join);
 	remove_bits(group, member, join);
 	end_if_unused(group);
 	return VHCA_MAD_OK;
@@ -478,9 +493,11 @@ static u16 change(const struct sa_request *req,
 		return SA_ERR_INSUFFICIENT;
 	if (!(rec.scope_join & JOIN_ALL))
 		return SA_ERR_REQ_INVALID;
-	port = subject(req, &rec, &status);
+	port = subject(&rec);
 	if (!port)
-		return status;
+		return SA_ERR_REQ_INVALID_GID;
+	if (!vhca_port_active(port))
+		return SA_ERR_REQ_INVALID;
 	spin_lock_irqsave(&sa_lock, flags);
 	status = locked(req, port, &rec);
 	spin_unlock_irqrestore(&sa_lock, flags);
@@ -528,8 +545,7 @@ static bool list_locked(const struct sa_request *req, bool trusted,
 			    memcmp(&want->port_gid, &member->port_gid,
 				   sizeof(member->port_gid)))
 				continue;
-			fill_record(&rec, group, &member->port_gid,
-				    member->join);
+			fill_record(&rec, group, member, member->join);
 			if (!sa_table_append(table, &rec))
 				return false;
 		}

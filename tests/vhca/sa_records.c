@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* NodeRecord and PortInfoRecord (IBA 15.2.5.2, 15.2.5.3) of the managed mode. */
+/*
+ * NodeRecord, PortInfoRecord and LinkRecord (IBA 15.2.5.2, 15.2.5.3, 15.2.5.13)
+ * of the managed mode.
+ */
 #include "sa.h"
 
 struct node_record {
@@ -16,6 +19,14 @@ struct port_record {
 	u8 options;
 	struct ib_port_info info;
 	u8 pad[4];
+} __packed;
+
+struct link_record {
+	__be16 from_lid;
+	u8 from_port;
+	u8 to_port;
+	__be16 to_lid;
+	u8 pad[2];
 } __packed;
 
 /* Component mask bit n of a record: where its field is. */
@@ -49,6 +60,13 @@ static const struct field node_fields[] = {
 static const struct field port_fields[] = {
 	FIELD(port_record, lid),
 	FIELD(port_record, port),
+};
+
+static const struct field link_fields[] = {
+	FIELD(link_record, from_lid),
+	FIELD(link_record, from_port),
+	FIELD(link_record, to_port),
+	FIELD(link_record, to_lid),
 };
 
 static bool fields_known(const struct sa_request *req, size_t n)
@@ -132,6 +150,41 @@ u16 sa_list_ports(const struct sa_request *req, struct sa_table *table)
 		vhca_sma_get_portinfo(port, &rec.info);
 		rec.info.mkey = 0;
 		if (!add_port(req, table, &rec))
+			return SA_ERR_NO_RESOURCES;
+	}
+	return VHCA_MAD_OK;
+}
+
+static bool add_link(const struct sa_request *req, struct sa_table *table,
+		     const struct link_record *rec)
+{
+	return !matches(req, link_fields, ARRAY_SIZE(link_fields), rec) ||
+	       sa_table_add(table, rec);
+}
+
+/* Each link that is up, from both of its ends. */
+u16 sa_list_links(const struct sa_request *req, struct sa_table *table)
+{
+	struct vhca_port *port;
+	unsigned int i;
+
+	BUILD_BUG_ON(sizeof(struct link_record) != SA_LINK_RECORD_SIZE);
+	if (!fields_known(req, ARRAY_SIZE(link_fields)))
+		return SA_ERR_REQ_INVALID;
+	vhca_for_each_port(i, port) {
+		__be16 sw = cpu_to_be16(vhca_switch_lid());
+		__be16 lid = cpu_to_be16(READ_ONCE(port->lid));
+		struct link_record out = {
+			.from_lid = lid, .from_port = VHCA_PORT_NUM,
+			.to_lid = sw, .to_port = i + 1,
+		}, in = {
+			.from_lid = sw, .from_port = i + 1,
+			.to_lid = lid, .to_port = VHCA_PORT_NUM,
+		};
+
+		if (!vhca_port_link_up(port))
+			continue;
+		if (!add_link(req, table, &out) || !add_link(req, table, &in))
 			return SA_ERR_NO_RESOURCES;
 	}
 	return VHCA_MAD_OK;

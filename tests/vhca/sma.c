@@ -5,6 +5,15 @@
  */
 #include "vhca.h"
 
+/* SMInfo (IBA 14.2.5.13). */
+struct sm_info {
+	__be64 guid;
+	__be64 sm_key;
+	__be32 activity;
+	u8 priority_state;	/* 4, 4 bits */
+};
+
+#define SM_STATE_MASTER		3
 #define NUM_PKEY_BLOCKS		(VHCA_NUM_PKEYS / VHCA_PKEY_BLOCK)
 
 void vhca_sma_init(struct vhca_port *port)
@@ -179,9 +188,25 @@ static u16 vl_table(struct vhca_port *port, struct ib_smp *smp, bool set)
 	return status;
 }
 
+/*
+ * In managed mode each port is its own subnet manager (sa.c), always master.
+ * Otherwise this is only asked when no manager runs here.
+ */
+static u16 sm_info(struct vhca_port *port, struct ib_smp *smp, bool set)
+{
+	struct sm_info *info = (struct sm_info *)smp->data;
+
+	if (!vhca_managed || set)
+		return VHCA_MAD_BAD_ATTR;
+	info->guid = port->guids[0];
+	info->activity = cpu_to_be32(jiffies);
+	info->priority_state = SM_STATE_MASTER;
+	return VHCA_MAD_OK;
+}
+
 static u16 attribute(struct vhca_port *port, struct ib_smp *smp, bool set)
 {
-	if (!set && smp->attr_id != IB_SMP_ATTR_SM_INFO)
+	if (!set)
 		memset(smp->data, 0, sizeof(smp->data));
 	switch (smp->attr_id) {
 	case IB_SMP_ATTR_NODE_DESC:
@@ -197,6 +222,8 @@ static u16 attribute(struct vhca_port *port, struct ib_smp *smp, bool set)
 	case IB_SMP_ATTR_SL_TO_VL_TABLE:
 	case IB_SMP_ATTR_VL_ARB_TABLE:
 		return vl_table(port, smp, set);
+	case IB_SMP_ATTR_SM_INFO:
+		return sm_info(port, smp, set);
 	default:
 		return VHCA_MAD_BAD_ATTR;
 	}

@@ -78,6 +78,17 @@ u16 vhca_switch_sm_lid(__be64 *m_key)
 	return READ_ONCE(vhca_sw.sm_lid);
 }
 
+void vhca_switch_gid(union ib_gid *gid)
+{
+	gid->global.subnet_prefix = READ_ONCE(vhca_sw.gid_prefix);
+	gid->global.interface_id = vhca_sw.guid;
+}
+
+const u16 *vhca_switch_pkeys(void)
+{
+	return vhca_sw.pkeys;
+}
+
 unsigned int vhca_switch_num_ports(void)
 {
 	return vhca_sw.num_ports;

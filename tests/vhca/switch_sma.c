@@ -55,6 +55,20 @@ const char *vhca_switch_node_desc(void)
 	return description;
 }
 
+/* Highest LID that the table leads to; fabric lock held for reading. */
+static u16 linear_top(void)
+{
+	struct vhca_port *port;
+	u16 top = vhca_sw.lid;
+	unsigned int i;
+
+	if (!vhca_managed)
+		return vhca_sw.linear_top;
+	vhca_for_each_port(i, port)
+		top = max(top, READ_ONCE(port->lid));
+	return top;
+}
+
 static u16 switch_info(struct ib_smp *smp, bool set)
 {
 	struct switch_info *si = (struct switch_info *)smp->data;
@@ -78,7 +92,7 @@ static u16 switch_info(struct ib_smp *smp, bool set)
 	memset(smp->data, 0, sizeof(smp->data));
 	si->linear_cap = cpu_to_be16(VHCA_UNICAST_LIDS);
 	si->mcast_cap = cpu_to_be16(SW_NUM_MLIDS);
-	si->linear_top = cpu_to_be16(sw->linear_top);
+	si->linear_top = cpu_to_be16(linear_top());
 	si->default_port = sw->default_port;
 	si->mcast_primary_port = sw->mcast_primary_port;
 	si->mcast_other_port = sw->mcast_other_port;

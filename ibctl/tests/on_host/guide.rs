@@ -85,7 +85,10 @@ fn the_guide_shows_what_happens() {
     {
         let done = net
             .command("bash", ["-c", &format!("exec 2>&1; {command}")])
-            .env("PATH", format!("{}:{search}", folder.display()))
+            .env(
+                "PATH",
+                format!("{}:{search}:/usr/sbin:/sbin", folder.display()),
+            )
             .output()
             .expect("bash runs");
         let printed = String::from_utf8(done.stdout).expect("UTF-8");

@@ -112,9 +112,12 @@ impl Net {
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = S>,
     ) -> Command {
+        // A plain `su` leaves the folders of administrators' programs out.
+        let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(program);
         command
             .args(args)
+            .env("PATH", format!("{path}:/usr/sbin:/sbin"))
             .stdin(Stdio::null())
             .env("LC_ALL", "C.UTF-8");
         command

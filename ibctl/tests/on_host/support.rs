@@ -119,7 +119,7 @@ impl Net {
             .args(args)
             .env("PATH", format!("{path}:/usr/sbin:/sbin"))
             .stdin(Stdio::null())
-            .env("LC_ALL", "C.UTF-8");
+            .env("LC_ALL", "C");
         command
     }
 

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,8 +50,10 @@ pub(crate) fn hold(path: &Path) -> Result<Option<File>, PortError> {
 
 fn open(path: &Path) -> io::Result<File> {
     let open = || {
+        // Whoever can open a file can lock it: keep it from users who could only hinder.
         let mut options = File::options();
-        options.create(true).truncate(false).write(true).open(path)
+        options.create(true).truncate(false).write(true).mode(0o600);
+        options.open(path)
     };
     match (open(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
@@ -74,6 +77,8 @@ fn is_out_of_reach(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -90,6 +95,8 @@ mod tests {
         drop(first);
         let waited = other.join().unwrap().unwrap();
         assert!(waited >= Duration::from_millis(50), "{waited:?}");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
     }
 
     #[test]

@@ -98,3 +98,17 @@ fn a_word_that_is_not_text_is_malformed() {
     let done = net.program(ibctl_path(), [OsStr::new("show"), odd]);
     assert_eq!(done.status, 2, "{done:?}");
 }
+
+#[test]
+fn another_name_leads_to_the_interface() {
+    let net = Net::with_veth();
+    net.ip("link property add dev v0 altname storage");
+    assert_eq!(value(&net, "storage", "mtu", ""), "1500");
+    net.ibctl("set storage mtu=1400 txqueuelen=7").ok();
+    assert_eq!(value(&net, "v0", "mtu", "sysfs"), "1400");
+    let shown = net.ibctl("show storage").ok();
+    assert!(
+        shown.starts_with("v0: ") && shown.contains("altnames  storage"),
+        "{shown}"
+    );
+}

@@ -6,6 +6,7 @@
 //! same binary is `/init`, runs the tests and sends their results back.
 
 pub mod bench;
+pub mod capture;
 pub mod guest;
 pub mod lab;
 pub mod wire;

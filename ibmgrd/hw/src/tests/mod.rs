@@ -3,6 +3,7 @@
 
 mod encoding;
 mod ethtool;
+mod ipoib;
 mod links;
 mod refusals;
 mod robustness;

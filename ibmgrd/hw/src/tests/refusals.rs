@@ -53,6 +53,24 @@ fn a_refusal_without_a_sentence_is_the_error_number() {
 }
 
 #[test]
+fn refusals_of_the_stock_driver() {
+    let ib0 = |what: &str| said(&format!("linux-6.12-ipoib/ib0-{what}"));
+    assert_eq!(
+        ib0("set-coalesce-unsupported"),
+        "cannot modify an unsupported parameter \
+         (EINVAL, attribute ETHTOOL_A_COALESCE_STATS_BLOCK_USECS)"
+    );
+    // The driver says nothing of its 16 bits, nor of its two modes.
+    assert_eq!(ib0("set-coalesce-large"), "Invalid argument (EINVAL)");
+    assert_eq!(ib0("set-mode-refused"), "Invalid argument (EINVAL)");
+    assert_eq!(
+        ib0("set-mtu-refused"),
+        "mtu less than device minimum (EINVAL)"
+    );
+    assert_eq!(ib0("private-flags"), "Operation not supported (EOPNOTSUPP)");
+}
+
+#[test]
 fn success_is_no_error() {
     for name in [
         "v0-set-mtu-same",
@@ -62,5 +80,8 @@ fn success_is_no_error() {
         "all-napis",
     ] {
         replay(&format!("linux-6.18/{name}")).unwrap();
+    }
+    for name in ["ib0", "ib0.rtnl", "ib1.8001"] {
+        replay(&format!("linux-6.12-ipoib/{name}-set-connected")).unwrap();
     }
 }

@@ -2,12 +2,13 @@
 //! The tables of what can run in a machine.
 
 pub mod demo;
+pub mod hw;
 pub mod lab;
 
 use super::task::Task;
 
 /// Tables of tests, one per area. A new area adds its table here.
-const TESTS: &[&[Task]] = &[lab::TESTS];
+const TESTS: &[&[Task]] = &[lab::TESTS, hw::TESTS];
 
 /// Tables of measures for `cargo lab bench`, one per area.
 const MEASURES: &[&[Task]] = &[];

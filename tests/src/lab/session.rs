@@ -103,7 +103,8 @@ impl Session {
         let tools = roots::TRIXIE.ensure(&cache)?;
         tools.check_glibc()?;
         let userland = initramfs::userland(&cache, &tools)?;
-        let lab = std::env::current_exe().context("can't find the path of lab itself")?;
+        // Not by its path: building the workspace's tests may have put a new lab there meanwhile.
+        let lab = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
         let programs = vec![(lab, "/init".to_owned())];
         Ok(Self {
             cache,

@@ -7,27 +7,26 @@
 
 pub(crate) mod attr;
 mod error;
+mod exchange;
 mod request;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use netlink_packet_core::{
-    DoneBuffer, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLM_F_MULTIPART, NLMSG_DONE,
-    NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN, NetlinkBuffer, parse_i32, parse_u32,
-};
 use netlink_sys::SocketAddr;
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::TimeVal;
 
 pub(crate) use error::describe;
 pub use error::{Ack, NlError, Refusal};
+pub(crate) use exchange::{Exchange, Reply};
 pub use request::Request;
 pub(crate) use request::{Ends, Namer};
 
 /// How long an answer is waited for.
-const TIMEOUT_S: u32 = 10;
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests sent at once. Their answers have to fit the socket's receive buffer (net.core.rmem_default,
 /// 208 KiB) as 16 buffers of 8 KiB each do, or the kernel drops some.
 const PIPELINE: usize = 16;
@@ -76,14 +75,7 @@ pub struct Socket {
     inner: Option<netlink_sys::Socket>,
     sequence: u32,
     received: Vec<u8>,
-}
-
-/// A received message, and the request that it answers.
-pub(crate) struct Reply<'a> {
-    /// Position of the request in the slice that was sent.
-    pub(crate) request: usize,
-    /// What follows `struct nlmsghdr`.
-    pub(crate) body: &'a [u8],
+    timeout: Duration,
 }
 
 impl Socket {
@@ -95,7 +87,15 @@ impl Socket {
             inner: None,
             sequence: 1,
             received: Vec::new(),
+            timeout: TIMEOUT,
         }
+    }
+
+    /// Waits so many whole seconds for answers, at least one, instead of ten.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        let timeout = Duration::from_secs(timeout.as_secs().max(1));
+        Self { timeout, ..self }
     }
 
     /// Returns the descriptor, for an ioctl(2).
@@ -106,7 +106,7 @@ impl Socket {
     fn opened(&mut self) -> Result<&netlink_sys::Socket, NlError> {
         let socket = match self.inner.take() {
             Some(socket) => socket,
-            None => open(self.protocol)?,
+            None => open(self.protocol, self.timeout)?,
         };
         Ok(self.inner.insert(socket))
     }
@@ -202,6 +202,7 @@ impl Socket {
     ) -> Result<(), NlError> {
         let mut received = std::mem::take(&mut self.received);
         received.reserve(RECEIVE_BUFFER);
+        let timeout = self.timeout;
         let socket = self.opened()?;
         let failed = |what| move |source| NlError::Io { what, source };
         let bytes = exchange.bytes();
@@ -214,7 +215,7 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(NlError::Timeout {
-                        seconds: u64::from(TIMEOUT_S),
+                        seconds: timeout.as_secs(),
                     });
                 }
                 Err(error) => return Err(failed("netlink receive")(error)),
@@ -233,7 +234,7 @@ impl Socket {
     }
 }
 
-fn open(protocol: Protocol) -> Result<netlink_sys::Socket, NlError> {
+fn open(protocol: Protocol, timeout: Duration) -> Result<netlink_sys::Socket, NlError> {
     let number = match protocol {
         Protocol::Route => netlink_sys::protocols::NETLINK_ROUTE,
         Protocol::Generic => netlink_sys::protocols::NETLINK_GENERIC,
@@ -246,151 +247,14 @@ fn open(protocol: Protocol) -> Result<netlink_sys::Socket, NlError> {
     if protocol == Protocol::Route {
         socket.set_netlink_get_strict_chk(true).map_err(option)?;
     }
-    let limit = TimeVal::new(i64::from(TIMEOUT_S), 0);
+    let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
+    let limit = TimeVal::new(seconds, 0);
     setsockopt(&socket, ReceiveTimeout, &limit).map_err(|errno| option(errno.into()))?;
     // A connected socket takes messages from the kernel alone, not from other processes.
     socket
         .connect(&SocketAddr::new(0, 0))
         .map_err(failed("connecting a netlink socket"))?;
     Ok(socket)
-}
-
-/// Requests under way, and how each of them went.
-pub(crate) struct Exchange<'a> {
-    requests: &'a [Request],
-    first_sequence: u32,
-    states: Vec<State>,
-}
-
-#[derive(Default)]
-struct State {
-    result: Option<Result<Ack, NlError>>,
-    /// The first error of the caller's decoder; the rest of the answer is still read.
-    decode_error: Option<NlError>,
-    is_interrupted: bool,
-}
-
-impl<'a> Exchange<'a> {
-    pub(crate) fn new(requests: &'a [Request], first_sequence: u32) -> Self {
-        let states = requests.iter().map(|_| State::default()).collect();
-        Self {
-            requests,
-            first_sequence,
-            states,
-        }
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(256);
-        for (request, at) in self.requests.iter().zip(0..) {
-            request.append_to(&mut bytes, self.first_sequence.wrapping_add(at));
-        }
-        bytes
-    }
-
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.states.iter().any(|state| state.result.is_none())
-    }
-
-    pub(crate) fn results(self) -> impl Iterator<Item = Result<Ack, NlError>> {
-        self.states
-            .into_iter()
-            .map(|state| match (state.decode_error, state.result) {
-                (_, Some(Err(error))) => Err(error),
-                (Some(error), _) => Err(error),
-                (None, Some(Ok(_))) if state.is_interrupted => {
-                    Err(NlError::Unsettled { attempts: 1 })
-                }
-                (None, Some(Ok(ack))) => Ok(ack),
-                (None, None) => Err(NlError::malformed("no answer")),
-            })
-    }
-
-    /// Takes in one datagram.
-    pub(crate) fn take(
-        &mut self,
-        datagram: &[u8],
-        on_reply: &mut impl FnMut(Reply<'_>) -> Result<(), NlError>,
-    ) -> Result<(), NlError> {
-        let mut rest = datagram;
-        while !rest.is_empty() {
-            let message = NetlinkBuffer::new_checked(rest)
-                .map_err(|error| NlError::malformed(error.to_string()))?;
-            let length = message.length() as usize;
-            self.take_message(&message, on_reply)?;
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    fn take_message(
-        &mut self,
-        message: &NetlinkBuffer<&[u8]>,
-        on_reply: &mut impl FnMut(Reply<'_>) -> Result<(), NlError>,
-    ) -> Result<(), NlError> {
-        // Numbers of an exchange that timed out before are none of ours.
-        let request = message.sequence_number().wrapping_sub(self.first_sequence) as usize;
-        let (Some(asked), Some(state)) = (self.requests.get(request), self.states.get_mut(request))
-        else {
-            return Ok(());
-        };
-        let (flags, body) = (message.flags(), message.payload());
-        state.is_interrupted |= flags & NLM_F_DUMP_INTR != 0;
-        match message.message_type() {
-            NLMSG_NOOP => {}
-            NLMSG_OVERRUN => {
-                let source = io::Error::from_raw_os_error(libc::ENOBUFS);
-                return Err(NlError::Io {
-                    what: "netlink receive",
-                    source,
-                });
-            }
-            NLMSG_ERROR => {
-                let (code, extended) = error_parts(flags, body)?;
-                state.result = Some(error::verdict(code, extended, asked));
-            }
-            NLMSG_DONE => {
-                let done = DoneBuffer::new_checked(body)
-                    .map_err(|error| NlError::malformed(error.to_string()))?;
-                let has_attrs = flags & NLM_F_ACK_TLVS != 0;
-                let extended = if has_attrs { done.extended_ack() } else { &[] };
-                state.result = Some(error::verdict(done.code(), extended, asked));
-            }
-            _ => {
-                if state.decode_error.is_none() {
-                    state.decode_error = on_reply(Reply { request, body }).err();
-                }
-                if asked.ends == Ends::Reply && flags & NLM_F_MULTIPART == 0 {
-                    state.result = Some(Ok(Ack::default()));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Splits `struct nlmsgerr` into its error number and the attributes behind it.
-fn error_parts(flags: u16, body: &[u8]) -> Result<(i32, &[u8]), NlError> {
-    let short = || NlError::malformed("an acknowledgement is too short");
-    let code = body
-        .get(..4)
-        .and_then(|bytes| parse_i32(bytes).ok())
-        .ok_or_else(short)?;
-    if flags & NLM_F_ACK_TLVS == 0 {
-        return Ok((code, &[]));
-    }
-    // The request's header always follows; its payload only after an error, and only if not capped.
-    let echoed = if flags & NLM_F_CAPPED != 0 || code == 0 {
-        request::HEADER_LEN
-    } else {
-        let length = body
-            .get(4..8)
-            .and_then(|bytes| parse_u32(bytes).ok())
-            .ok_or_else(short)?;
-        (length as usize).next_multiple_of(4)
-    };
-    let start = echoed.checked_add(4).ok_or_else(short)?;
-    Ok((code, body.get(start..).ok_or_else(short)?))
 }
 
 #[cfg(test)]

@@ -2,6 +2,11 @@
 //! Answers that no capture shows: made by hand.
 
 use super::attr::{Out, bytes_of, out_text, out_u32};
+use netlink_packet_core::{
+    NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLM_F_MULTIPART, NLMSG_DONE, NLMSG_ERROR,
+    NLMSG_OVERRUN,
+};
+
 use super::*;
 
 const SEQUENCE: u32 = 40;
@@ -160,4 +165,40 @@ fn overrun_and_nonsense_are_errors() {
             .take(&short, &mut |_| Ok(()))
             .is_err()
     );
+}
+
+/// On the running kernel: it passes over requests of the types that netlink keeps for itself.
+#[test]
+fn an_answer_that_does_not_come_is_waited_for_no_longer_than_said() {
+    let mut socket = Socket::new(Protocol::Generic).with_timeout(Duration::from_secs(1));
+    let ignored = Request::generic(NLMSG_DONE, 1, 1, Ends::Reply, &[], |_| None);
+    let start = std::time::Instant::now();
+    let error = socket.one(&ignored, |_| Ok(())).unwrap_err();
+    assert!(matches!(error, NlError::Timeout { seconds: 1 }), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    // The next exchange has a socket of its own, in which no late answer can be.
+    let unknown = Request::generic(0xfff0, 1, 1, Ends::Reply, &[], |_| None);
+    let error = socket.one(&unknown, |_| Ok(())).unwrap_err();
+    assert_eq!(error.errno(), Some(libc::ENOENT), "{error}");
+}
+
+/// On the running kernel: more requests than go out at once, each refused by itself.
+#[test]
+fn a_long_pipeline_keeps_the_order() {
+    let mut socket = Socket::new(Protocol::Generic);
+    let one = |family| Request::generic(family, 3, 2, Ends::Reply, &[], |_| None);
+    // Family 16 is the controller, which wants a name; the others do not exist.
+    let requests: Vec<_> = (0..50)
+        .map(|at| one(if at % 7 == 0 { 16 } else { 0xfff0 }))
+        .collect();
+    let results = socket.pipeline(&requests, |_| Ok(())).unwrap();
+    assert_eq!(results.len(), 50);
+    for (at, result) in results.iter().enumerate() {
+        let expected = if at % 7 == 0 {
+            libc::EINVAL
+        } else {
+            libc::ENOENT
+        };
+        assert_eq!(result.as_ref().unwrap_err().errno(), Some(expected), "{at}");
+    }
 }

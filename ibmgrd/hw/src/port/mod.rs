@@ -3,6 +3,9 @@
 //!
 //! A query asks only for what it needs: nothing but the list of interfaces for knobs that it holds, one
 //! list more for each ethtool message or for NAPI, and files last.
+//!
+//! An interface whose name `LinkName` does not take (the kernel admits control characters) cannot be
+//! asked for, and is left out of lists.
 
 mod device;
 mod driver;

@@ -99,11 +99,15 @@ static int vhca_check_params(void)
 	return 0;
 }
 
+/*
+ * Last made, first to go: a subnet manager mostly sits on the first HCA, and
+ * what the others still ask of it (leave a group) would run into its timeouts.
+ */
 static void vhca_remove_all(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < VHCA_MAX_HCAS; i++) {
+	for (i = VHCA_MAX_HCAS; i-- > 0;) {
 		if (vhca_made[i])
 			vhca_dev_remove(vhca_made[i]);
 		vhca_made[i] = NULL;

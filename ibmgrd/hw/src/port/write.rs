@@ -11,7 +11,7 @@ use super::fields;
 use super::kernel::Kernel;
 use crate::ethtool::{Answer, Ask, Device, Group};
 use crate::ioctl;
-use crate::netdev::{Napi, NapiChange};
+use crate::netdev::NapiChange;
 use crate::nl::NlError;
 use crate::rtnl::{IpoibChange, Link, LinkChange};
 
@@ -278,11 +278,10 @@ impl<'a> Write<'a> {
         let ids: Vec<u32> = napis.iter().map(|napi| napi.id).collect();
         netdev.set(&ids, change).map(|_| ()).map_err(|error| {
             // Some may be changed by now. What cannot be put back is gone, or refuses everything.
-            for Napi { id, .. } in &napis {
-                let before = napis.iter().find(|napi| napi.id == *id);
-                let raw = before.and_then(|napi| fields::napi(field, napi));
+            for napi in &napis {
+                let raw = fields::napi(field, napi);
                 let undo = raw.and_then(|raw| fields::napi_change(field, raw));
-                let _ = undo.map(|undo| netdev.set(&[*id], &undo));
+                let _ = undo.map(|undo| netdev.set(&[napi.id], &undo));
             }
             failed(error)
         })

@@ -3,6 +3,7 @@
 #include <linux/version.h>
 #include <linux/ethtool.h>
 #include <linux/if_arp.h>
+#include <linux/if_infiniband.h>
 #include <linux/if_ether.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>

@@ -1,16 +1,413 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The part of the module that must be C: module_init, parameters, and what only macros and inline functions give. */
 #include <linux/bug.h>
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
+#include <linux/slab.h>
 
 #include "bindings.h"
 
 int ipoib_batch_init(void);
 void ipoib_batch_exit(void);
 
+char *ipoib_h_kind = "ipoib";
+module_param_named(kind, ipoib_h_kind, charp, 0444);
+MODULE_PARM_DESC(kind, "rtnetlink kind; another than ipoib lets ib_ipoib be loaded beside (default ipoib)");
+char *ipoib_h_hcas = "";
+module_param_named(hcas, ipoib_h_hcas, charp, 0444);
+MODULE_PARM_DESC(hcas, "HCAs or ports to take, as mlx4_0,mlx4_1:2; empty takes all (default empty)");
+unsigned int ipoib_h_send_queue_size = 512;
+module_param_named(send_queue_size, ipoib_h_send_queue_size, uint, 0444);
+MODULE_PARM_DESC(send_queue_size, "Slots of a new interface's transmit ring (default 512)");
+unsigned int ipoib_h_recv_queue_size = 512;
+module_param_named(recv_queue_size, ipoib_h_recv_queue_size, uint, 0444);
+MODULE_PARM_DESC(recv_queue_size, "Slots of a new interface's receive ring (default 512)");
+bool ipoib_h_take_accelerated;
+module_param_named(take_accelerated, ipoib_h_take_accelerated, bool, 0444);
+MODULE_PARM_DESC(take_accelerated, "Take ports whose HCA brings its own IPoIB acceleration, too (default N)");
+
 void __noreturn ipoib_h_bug(void)
 {
 	BUG();
+}
+
+void *ipoib_h_kzalloc(size_t size, bool atomic)
+{
+	return kzalloc(size, (atomic ? GFP_ATOMIC : GFP_KERNEL) | __GFP_NOWARN);
+}
+
+void *ipoib_h_kvzalloc(size_t size)
+{
+	return kvzalloc(size, GFP_KERNEL | __GFP_NOWARN);
+}
+
+gfp_t ipoib_h_gfp_kernel(void)
+{
+	return GFP_KERNEL;
+}
+
+void *ipoib_h_this_module(void)
+{
+	return THIS_MODULE;
+}
+
+void ipoib_h_spin_init(spinlock_t *lock)
+{
+	spin_lock_init(lock);
+}
+
+unsigned long ipoib_h_spin_lock(spinlock_t *lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(lock, flags);
+	return flags;
+}
+
+void ipoib_h_spin_unlock(spinlock_t *lock, unsigned long flags)
+{
+	spin_unlock_irqrestore(lock, flags);
+}
+
+void ipoib_h_mutex_init(struct mutex *lock)
+{
+	mutex_init(lock);
+}
+
+void ipoib_h_mutex_lock(struct mutex *lock)
+{
+	mutex_lock(lock);
+}
+
+void ipoib_h_delayed_work_init(struct delayed_work *work, work_func_t func)
+{
+	INIT_DELAYED_WORK(work, func);
+}
+
+struct workqueue_struct *ipoib_h_workqueue(const char *name)
+{
+	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
+}
+
+bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms, bool sooner)
+{
+	if (sooner)
+		return !mod_delayed_work(wq, work, msecs_to_jiffies(ms));
+	return queue_delayed_work(wq, work, msecs_to_jiffies(ms));
+}
+
+unsigned int ipoib_h_jiffies_ms(void)
+{
+	return jiffies_to_msecs(jiffies);
+}
+
+void ipoib_h_dev_hold(struct net_device *dev)
+{
+	dev_hold(dev);
+}
+
+void ipoib_h_dev_put(struct net_device *dev)
+{
+	dev_put(dev);
+}
+
+void ipoib_h_tx_lock(struct net_device *dev)
+{
+	__netif_tx_lock_bh(netdev_get_tx_queue(dev, 0));
+}
+
+void ipoib_h_tx_unlock(struct net_device *dev)
+{
+	__netif_tx_unlock_bh(netdev_get_tx_queue(dev, 0));
+}
+
+bool ipoib_h_xmit_more(void)
+{
+	return netdev_xmit_more();
+}
+
+/* Returns whether the queue is stopped, by whomever. */
+bool ipoib_h_tx_sent(struct net_device *dev, unsigned int bytes, bool more)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(dev, 0);
+
+	__netdev_tx_sent_queue(txq, bytes, more);
+	return netif_xmit_stopped(txq);
+}
+
+void ipoib_h_tx_completed(struct net_device *dev, unsigned int packets, unsigned int bytes)
+{
+	netdev_tx_completed_queue(netdev_get_tx_queue(dev, 0), packets, bytes);
+}
+
+void ipoib_h_tx_reset(struct net_device *dev)
+{
+	netdev_tx_reset_queue(netdev_get_tx_queue(dev, 0));
+}
+
+bool ipoib_h_tx_stopped(struct net_device *dev)
+{
+	return netif_tx_queue_stopped(netdev_get_tx_queue(dev, 0));
+}
+
+/* Copies up to max multicast addresses and returns how many there are. */
+unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int max)
+{
+	struct netdev_hw_addr *ha;
+	unsigned int n = 0;
+
+	netif_addr_lock_bh(dev);
+	netdev_for_each_mc_addr(ha, dev) {
+		if (n < max)
+			memcpy(addresses + n * INFINIBAND_ALEN, ha->addr, INFINIBAND_ALEN);
+		n++;
+	}
+	netif_addr_unlock_bh(dev);
+	return n;
+}
+
+void ipoib_h_napi_del(struct napi_struct *napi)
+{
+	netif_napi_del(napi);
+}
+
+void ipoib_h_tx_stop(struct net_device *dev)
+{
+	netif_tx_stop_queue(netdev_get_tx_queue(dev, 0));
+}
+
+/* Softirqs run when BHs are enabled again: without that a poll from process context waits for the next interrupt. */
+void ipoib_h_napi_kick(struct napi_struct *napi)
+{
+	local_bh_disable();
+	napi_schedule(napi);
+	local_bh_enable();
+}
+
+struct net_device *ipoib_h_to_net_dev(struct device *dev)
+{
+	return to_net_dev(dev);
+}
+
+const char *ipoib_h_parent_name(struct net_device *dev)
+{
+	return dev->dev.parent ? dev_name(dev->dev.parent) : NULL;
+}
+
+int ipoib_h_restart_syscall(void)
+{
+	return restart_syscall();
+}
+
+netdev_features_t ipoib_h_fixed_features(void)
+{
+	return NETIF_F_VLAN_CHALLENGED | NETIF_F_HIGHDMA | NETIF_F_GRO;
+}
+
+netdev_features_t ipoib_h_rx_checksum(void)
+{
+	return NETIF_F_RXCSUM;
+}
+
+netdev_features_t ipoib_h_offloads(bool checksum, bool segment)
+{
+	netdev_features_t features = NETIF_F_SG;
+
+	if (checksum)
+		features |= NETIF_F_IP_CSUM | NETIF_F_RXCSUM;
+	if (checksum && segment)
+		features |= NETIF_F_TSO;
+	return features;
+}
+
+struct net_device *ipoib_h_dev_get(struct net *net, int ifindex)
+{
+	return __dev_get_by_index(net, ifindex);
+}
+
+struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, unsigned int headroom)
+{
+	struct sk_buff *skb = __netdev_alloc_skb(dev, size + headroom, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (skb)
+		skb_reserve(skb, headroom);
+	return skb;
+}
+
+/* For an skb at its encapsulation header: the stack wants a link-layer header of 24 bytes with the mac header set. */
+void ipoib_h_rx_finish(struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok)
+{
+	skb->protocol = *(__be16 *)skb->data;
+	memset(skb_push(skb, INFINIBAND_ALEN), 0, INFINIBAND_ALEN);
+	skb_reset_mac_header(skb);
+	skb_pull(skb, INFINIBAND_ALEN + 4);
+	skb->pkt_type = type;
+	skb->dev = dev;
+	if (csum_ok)
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+}
+
+bool ipoib_h_csum_partial(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL;
+}
+
+unsigned int ipoib_h_skb_frags(const struct sk_buff *skb)
+{
+	return skb_shinfo(skb)->nr_frags;
+}
+
+/* A device repeats up to 128 bytes of headers in front of each segment, and they must be in the linear part. */
+netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features)
+{
+	if (skb_is_gso(skb) && (skb_tcp_all_headers(skb) > 128 || skb_tcp_all_headers(skb) > skb_headlen(skb)))
+		features &= ~NETIF_F_GSO_MASK;
+	return features;
+}
+
+int ipoib_h_skb_linearize(struct sk_buff *skb)
+{
+	return skb_linearize(skb);
+}
+
+unsigned int ipoib_h_gso_size(const struct sk_buff *skb)
+{
+	return skb_shinfo(skb)->gso_size;
+}
+
+unsigned int ipoib_h_gso_segs(const struct sk_buff *skb)
+{
+	return skb_shinfo(skb)->gso_segs;
+}
+
+unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb)
+{
+	return skb_tcp_all_headers(skb);
+}
+
+/* Maps the skb for the device: the head, when it has data, and each fragment. Returns the number of SGEs, or -EIO. */
+int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sge, u32 lkey)
+{
+	unsigned int head = skb_headlen(skb) ? 1 : 0, n = 0, i;
+
+	if (head) {
+		sge[0].addr = ib_dma_map_single(hca, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
+		if (unlikely(ib_dma_mapping_error(hca, sge[0].addr)))
+			return -EIO;
+		sge[0].length = skb_headlen(skb);
+		sge[0].lkey = lkey;
+		n = 1;
+	}
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++, n++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+
+		sge[n].addr = ib_dma_map_page(hca, skb_frag_page(frag), skb_frag_off(frag), skb_frag_size(frag),
+					      DMA_TO_DEVICE);
+		if (unlikely(ib_dma_mapping_error(hca, sge[n].addr))) {
+			ipoib_h_unmap_tx(hca, head, sge, n);
+			return -EIO;
+		}
+		sge[n].length = skb_frag_size(frag);
+		sge[n].lkey = lkey;
+	}
+	return n;
+}
+
+void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge, unsigned int count)
+{
+	unsigned int i = 0;
+
+	if (head && count) {
+		ib_dma_unmap_single(hca, sge[0].addr, sge[0].length, DMA_TO_DEVICE);
+		i = 1;
+	}
+	for (; i < count; i++)
+		ib_dma_unmap_page(hca, sge[i].addr, sge[i].length, DMA_TO_DEVICE);
+}
+
+bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address)
+{
+	*address = ib_dma_map_single(hca, data, size, DMA_FROM_DEVICE);
+	return !ib_dma_mapping_error(hca, *address);
+}
+
+void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size)
+{
+	ib_dma_unmap_single(hca, address, size, DMA_FROM_DEVICE);
+}
+
+void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes)
+{
+	group->name = name;
+	group->attrs = attributes;
+}
+
+void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca)
+{
+	SET_NETDEV_DEV(dev, hca->dev.parent);
+}
+
+bool ipoib_h_hca_get(struct ib_device *hca)
+{
+	return ib_device_try_get(hca);
+}
+
+bool ipoib_h_is_ib_port(struct ib_device *hca, u32 port)
+{
+	return rdma_protocol_ib(hca, port);
+}
+
+bool ipoib_h_is_accelerated(struct ib_device *hca, u32 port)
+{
+	struct rdma_netdev_alloc_params params;
+
+	return hca->ops.rdma_netdev_get_params &&
+	       !hca->ops.rdma_netdev_get_params(hca, port, RDMA_NETDEV_IPOIB, &params);
+}
+
+unsigned int ipoib_h_mtu_bytes(struct ib_device *hca, u32 port, int mtu)
+{
+	int bytes = rdma_mtu_enum_to_int(hca, port, mtu);
+
+	return bytes < 0 ? 0 : bytes;
+}
+
+struct ib_ah *ipoib_h_mcast_ah(struct ib_pd *pd, u32 port, struct ib_sa_mcmember_rec *rec)
+{
+	struct rdma_ah_attr av = {};
+
+	av.type = rdma_ah_find_type(pd->device, port);
+	rdma_ah_set_dlid(&av, be16_to_cpu(rec->mlid));
+	rdma_ah_set_port_num(&av, port);
+	rdma_ah_set_sl(&av, rec->sl);
+	rdma_ah_set_static_rate(&av, rec->rate);
+	rdma_ah_set_grh(&av, &rec->mgid, be32_to_cpu(rec->flow_label), 0, rec->hop_limit, rec->traffic_class);
+	return rdma_create_ah(pd, &av, RDMA_CREATE_AH_SLEEPABLE);
+}
+
+struct ib_ah *ipoib_h_path_ah(struct ib_pd *pd, u32 port, struct sa_path_rec *rec)
+{
+	struct rdma_ah_attr av;
+	struct ib_ah *ah;
+	int ret;
+
+	ret = ib_init_ah_attr_from_path(pd->device, port, rec, &av, NULL);
+	if (ret)
+		return ERR_PTR(ret);
+	ah = rdma_create_ah(pd, &av, RDMA_CREATE_AH_SLEEPABLE);
+	rdma_destroy_ah_attr(&av);
+	return ah;
+}
+
+void ipoib_h_event_init(struct ib_event_handler *handler, struct ib_device *hca,
+			void (*func)(struct ib_event_handler *, struct ib_event *))
+{
+	INIT_IB_EVENT_HANDLER(handler, hca, func);
+}
+
+void ipoib_h_path_rec(struct sa_path_rec *rec, struct ib_device *hca, u32 port)
+{
+	rec->rec_type = rdma_cap_opa_ah(hca, port) ? SA_PATH_REC_TYPE_OPA : SA_PATH_REC_TYPE_IB;
 }
 
 static int __init ipoib_h_init(void)

@@ -3,8 +3,85 @@
 #ifndef IPOIB_HELPERS_H
 #define IPOIB_HELPERS_H
 
-#include <linux/types.h>
+#include <linux/ethtool.h>
+#include <linux/netdevice.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_sa.h>
+#include <rdma/ib_verbs.h>
+
+enum {
+	IPOIB_H_COALESCE = ETHTOOL_COALESCE_RX_USECS | ETHTOOL_COALESCE_RX_MAX_FRAMES | ETHTOOL_COALESCE_TX_MAX_FRAMES,
+};
+
+/* Module parameters, see helpers.c. */
+extern char *ipoib_h_kind;
+extern char *ipoib_h_hcas;
+extern unsigned int ipoib_h_send_queue_size;
+extern unsigned int ipoib_h_recv_queue_size;
+extern bool ipoib_h_take_accelerated;
 
 void __noreturn ipoib_h_bug(void);
+void *ipoib_h_kzalloc(size_t size, bool atomic);
+void *ipoib_h_kvzalloc(size_t size);
+gfp_t ipoib_h_gfp_kernel(void);
+void *ipoib_h_this_module(void);
+
+void ipoib_h_spin_init(spinlock_t *lock);
+unsigned long ipoib_h_spin_lock(spinlock_t *lock);
+void ipoib_h_spin_unlock(spinlock_t *lock, unsigned long flags);
+void ipoib_h_mutex_init(struct mutex *lock);
+void ipoib_h_mutex_lock(struct mutex *lock);
+
+void ipoib_h_delayed_work_init(struct delayed_work *work, work_func_t func);
+struct workqueue_struct *ipoib_h_workqueue(const char *name);
+bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms, bool sooner);
+unsigned int ipoib_h_jiffies_ms(void);
+
+void ipoib_h_dev_hold(struct net_device *dev);
+void ipoib_h_dev_put(struct net_device *dev);
+void ipoib_h_tx_lock(struct net_device *dev);
+void ipoib_h_tx_unlock(struct net_device *dev);
+bool ipoib_h_xmit_more(void);
+bool ipoib_h_tx_sent(struct net_device *dev, unsigned int bytes, bool more);
+void ipoib_h_tx_completed(struct net_device *dev, unsigned int packets, unsigned int bytes);
+void ipoib_h_tx_reset(struct net_device *dev);
+bool ipoib_h_tx_stopped(struct net_device *dev);
+unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int max);
+void ipoib_h_napi_del(struct napi_struct *napi);
+void ipoib_h_tx_stop(struct net_device *dev);
+void ipoib_h_napi_kick(struct napi_struct *napi);
+struct net_device *ipoib_h_to_net_dev(struct device *dev);
+const char *ipoib_h_parent_name(struct net_device *dev);
+int ipoib_h_restart_syscall(void);
+netdev_features_t ipoib_h_fixed_features(void);
+netdev_features_t ipoib_h_rx_checksum(void);
+netdev_features_t ipoib_h_offloads(bool checksum, bool segment);
+struct net_device *ipoib_h_dev_get(struct net *net, int ifindex);
+
+struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, unsigned int headroom);
+void ipoib_h_rx_finish(struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
+bool ipoib_h_csum_partial(const struct sk_buff *skb);
+unsigned int ipoib_h_skb_frags(const struct sk_buff *skb);
+netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features);
+int ipoib_h_skb_linearize(struct sk_buff *skb);
+unsigned int ipoib_h_gso_size(const struct sk_buff *skb);
+unsigned int ipoib_h_gso_segs(const struct sk_buff *skb);
+unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb);
+int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sge, u32 lkey);
+void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge, unsigned int count);
+bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address);
+void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
+
+void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes);
+void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca);
+bool ipoib_h_hca_get(struct ib_device *hca);
+bool ipoib_h_is_ib_port(struct ib_device *hca, u32 port);
+bool ipoib_h_is_accelerated(struct ib_device *hca, u32 port);
+unsigned int ipoib_h_mtu_bytes(struct ib_device *hca, u32 port, int mtu);
+struct ib_ah *ipoib_h_mcast_ah(struct ib_pd *pd, u32 port, struct ib_sa_mcmember_rec *rec);
+struct ib_ah *ipoib_h_path_ah(struct ib_pd *pd, u32 port, struct sa_path_rec *rec);
+void ipoib_h_event_init(struct ib_event_handler *handler, struct ib_device *hca,
+			void (*func)(struct ib_event_handler *, struct ib_event *));
+void ipoib_h_path_rec(struct sa_path_rec *rec, struct ib_device *hca, u32 port);
 
 #endif

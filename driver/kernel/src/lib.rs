@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Safe abstractions over the kernel's C interfaces, for the driver in `ipoib`.
 //!
-//! All `unsafe` of the driver is here.
+//! All `unsafe` of the driver is here. The rules that its soundness rests on:
+//!
+//! - A [`netdev::Device`] exists from the moment its private data are in place until they are dropped, which
+//!   the kernel does after the last reference ([`netdev::DeviceRef`], a `dev_hold`) is gone. Works, SA queries and
+//!   multicast joins hold one, so that no callback outlives the data it uses.
+//! - A [`verbs::Hca`] counts as a user of the `ib_device`: unregistering waits for it. Protection domains, queue
+//!   pairs, completion queues and address handles each hold what they were made from.
+//! - What the device reads or writes (buffers, address handles of posted requests) is owned by
+//!   [`sendq::SendQueue`] and [`recvq::RecvQueue`] and given back by a completion, or by a reset of the queue pair.
 #![no_std]
-mod panic;
+#![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 
-/// Logs hello.
-pub fn hello() {
-    // SAFETY: a constant format without arguments.
-    unsafe { bindings::_printk(c"\x016ipoib_batch: hello\n".as_ptr()); }
-}
+pub mod alloc;
+pub mod client;
+pub mod error;
+pub mod ethtool;
+pub mod event;
+pub mod lock;
+pub mod list;
+pub mod log;
+pub mod napi;
+pub mod netdev;
+pub mod ops;
+mod panic;
+pub mod param;
+pub mod recvq;
+pub mod rtnl;
+pub mod sa;
+pub mod sendq;
+pub mod skb;
+pub mod sysfs;
+pub mod verbs;
+pub mod work;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What follows an event of the HCA, by how much must be done anew. All works here take RTNL.
+
+use ipoib_core::batch::Flush;
+use kernel::error::Result;
+use kernel::event::Event;
+use kernel::netdev::Rtnl;
+
+use crate::port::{self, Dev};
+use crate::{multicast, path, tx};
+
+/// Takes an event of the port. Any context.
+pub fn notice(dev: &Dev, event: Event) {
+    let works = &dev.data().works;
+    match event {
+        Event::ClientReregister | Event::SmChange | Event::GidChange => works.light.queue(dev, 0),
+        Event::PortActive | Event::PortError | Event::LidChange => works.normal.queue(dev, 0),
+        Event::PkeyChange => works.heavy.queue(dev, 0),
+    }
+}
+
+/// Says whether the queue pair is ready.
+fn is_started(dev: &Dev) -> bool {
+    dev.data().qp().is_some()
+}
+
+/// Asks for paths and memberships anew; the carrier stays.
+pub fn light(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    dev.data().update_gid(dev);
+    if is_started(dev) {
+        rejoin(dev);
+    }
+}
+
+fn rejoin(dev: &Dev) {
+    multicast::leave_all(dev);
+    path::forget_all(dev);
+    dev.data().works.multicast.queue(dev, 0);
+}
+
+/// Takes the carrier away until the broadcast group is joined again.
+pub fn normal(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    dev.data().update_gid(dev);
+    if is_started(dev) {
+        dev.set_carrier(false);
+        rejoin(dev);
+    }
+}
+
+/// Follows the P_Key table: the interface has the P_Key of its first entry.
+pub fn heavy(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    let changed = follow_pkey(dev);
+    if !dev.is_running() || (is_started(dev) && !changed) {
+        return;
+    }
+    port::stop(dev);
+    if let Err(errno) = port::start(dev) {
+        kernel::error!("{}: not up again after a P_Key change, {errno}", dev.name());
+    }
+}
+
+/// Reads the P_Key; RTNL is held. Says whether it is another one.
+pub fn follow_pkey(dev: &Dev) -> bool {
+    let port = dev.data();
+    let Ok(pkey) = port.hca.pkey(port.number, 0) else { return false };
+    let pkey = pkey | 0x8000;
+    if core::mem::replace(&mut port.link.lock().pkey, pkey) == pkey {
+        return false;
+    }
+    dev.set_broadcast(&multicast::broadcast_address(pkey));
+    true
+}
+
+/// Makes the queue pair work again after an error.
+pub fn recover(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    let Some(qp) = dev.data().qp() else { return };
+    dev.data().counters.restarts.add(1);
+    // A failed send leaves the send queue in error: that is enough to get out of it. What is chained goes then.
+    if qp.recover().unwrap_or(false) {
+        let mut tx = dev.tx_lock();
+        tx::post(dev, &mut tx, &dev.data().counters, Flush::Quiesce);
+        return;
+    }
+    drop(qp);
+    if let Err(errno) = restart(dev) {
+        kernel::error!("{}: the queue pair can't be restarted, {errno}", dev.name());
+    }
+}
+
+/// Stops and starts the queue pair; RTNL is held.
+fn restart(dev: &Dev) -> Result<bool> {
+    port::stop(dev);
+    port::start(dev)
+}
+
+/// Brings the MTU to the smaller of what is wanted and what the broadcast group takes.
+pub fn follow_mtu(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    let port = dev.data();
+    let mtu = {
+        let mut link = port.link.lock();
+        link.setting_mtu = true;
+        link.admin_mtu.min(link.group_mtu.unwrap_or(link.admin_mtu))
+    };
+    if dev.mtu() != mtu {
+        if let Err(errno) = dev.set_mtu(mtu) {
+            kernel::warning!("{}: MTU {mtu} of the broadcast group can't be set, {errno}", dev.name());
+        }
+    }
+    port.link.lock().setting_mtu = false;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Multicast groups: one work brings what is joined to what is wanted.
+
+use core::sync::atomic::Ordering;
+
+use ipoib_core::wire::{Address, broadcast_gid};
+use kernel::alloc::{Arc, Context, KArray};
+use kernel::error::{Errno, Result};
+use kernel::list::List;
+use kernel::netdev::{left_ms, now_ms};
+use kernel::sa::{Group as Record, Join, JoinRequest, Membership};
+use kernel::skb::SkbQueue;
+use kernel::verbs::{Ah, Qp};
+
+use crate::neigh::State;
+use crate::port::{Dev, Port};
+
+/// Longest pause between attempts to join, in milliseconds.
+const MAX_BACKOFF_MS: u32 = 16_000;
+
+/// Where a group stands.
+enum Progress {
+    /// To be joined, not before this time (milliseconds).
+    Wanted(u32),
+    /// ib_sa was asked.
+    Joining(Join<Port>),
+    /// Joined.
+    Member {
+        /// Dropping it leaves the group.
+        _join: Join<Port>,
+        ah: Arc<Ah>,
+    },
+}
+
+struct Group {
+    mgid: [u8; 16],
+    membership: Membership,
+    progress: Progress,
+    /// The LID under which the queue pair is attached.
+    attached: Option<u16>,
+    backoff: u32,
+    /// Found in the last comparison with what is wanted.
+    wanted: bool,
+}
+
+/// The groups of an interface.
+#[derive(Default)]
+pub struct Groups {
+    list: List<Group>,
+    /// The broadcast group's record, once it is joined.
+    broadcast: Option<Record>,
+}
+
+/// Returns the broadcast address of a partition (RFC 4391, 4): scope link-local.
+pub fn broadcast_address(pkey: u16) -> [u8; 20] {
+    Address::new(0, 0x00ff_ffff, broadcast_gid(pkey, 2)).0
+}
+
+/// Returns the address under which the transmit path keeps a group.
+fn address(mgid: [u8; 16]) -> Address {
+    Address::new(0, 0x00ff_ffff, mgid)
+}
+
+/// Joins what is wanted, leaves what is not.
+pub fn run(dev: &Dev) {
+    let port = dev.data();
+    let active = match port.hca.port(port.number) {
+        Ok(state) if state.active => {
+            port.lid.store(state.lid, Ordering::Relaxed);
+            true
+        }
+        _ => false,
+    };
+    // An event comes when the port gets active.
+    if !active || !port.oper.load(Ordering::Acquire) {
+        return;
+    }
+    let Some(qp) = port.qp() else { return };
+    let mut waited = SkbQueue::default();
+    let mut groups = port.groups.lock();
+    groups.collect(dev, &qp, &mut waited);
+    let result = groups.want_all(dev, &qp, &mut waited);
+    let pause = groups.start(dev);
+    drop(groups);
+    while let Some(skb) = waited.pop() {
+        dev.queue_xmit(skb);
+    }
+    if let Err(errno) = result {
+        kernel::warning!("{}: multicast groups can't be compared, {errno}", dev.name());
+        port.works.multicast.queue(dev, 1000);
+    } else if let Some(pause) = pause {
+        port.works.multicast.queue(dev, pause.max(1));
+    }
+}
+
+/// A join has a result.
+fn changed(dev: &Dev) {
+    dev.data().works.multicast.queue(dev, 0);
+}
+
+/// Leaves all groups.
+pub fn leave_all(dev: &Dev) {
+    let port = dev.data();
+    let qp = port.qp();
+    let mut groups = port.groups.lock();
+    groups.broadcast = None;
+    for group in groups.list.iter_mut() {
+        group.detach(dev, qp.as_deref());
+    }
+    groups.list.clear();
+}
+
+impl Group {
+    fn new(mgid: [u8; 16], membership: Membership) -> Self {
+        Self { mgid, membership, progress: Progress::Wanted(now_ms()), attached: None, backoff: 0, wanted: true }
+    }
+
+    fn detach(&mut self, dev: &Dev, qp: Option<&Qp>) {
+        if let (Some(mlid), Some(qp)) = (self.attached.take(), qp) {
+            if let Err(errno) = qp.detach(&self.mgid, mlid) {
+                kernel::warning!("{}: can't detach from group {:x?}, {errno}", dev.name(), self.mgid);
+            }
+        }
+    }
+
+    fn retry(&mut self) {
+        self.backoff = self.backoff.saturating_mul(2).clamp(1000, MAX_BACKOFF_MS);
+        self.progress = Progress::Wanted(now_ms().wrapping_add(self.backoff));
+    }
+}
+
+impl Groups {
+    /// Takes the results of joins.
+    fn collect(&mut self, dev: &Dev, qp: &Arc<Qp>, waited: &mut SkbQueue) {
+        let counters = &dev.data().counters;
+        let broadcast_mgid = Address(dev.broadcast()).gid();
+        for group in self.list.iter_mut() {
+            let Progress::Joining(join) = &group.progress else { continue };
+            let Some(result) = join.result() else { continue };
+            let is_broadcast = group.mgid == broadcast_mgid;
+            match result.and_then(|mut record| finish(dev, qp, group, &mut record, is_broadcast).map(|ah| (record, ah))) {
+                Ok((record, ah)) => {
+                    let progress = core::mem::replace(&mut group.progress, Progress::Wanted(0));
+                    if let Progress::Joining(join) = progress {
+                        group.progress = Progress::Member { _join: join, ah: ah.clone() };
+                    }
+                    group.backoff = 0;
+                    install(dev, group.mgid, ah, waited);
+                    if is_broadcast {
+                        counters.broadcast_joins.add(1);
+                        self.broadcast = Some(record);
+                        dev.set_carrier(true);
+                    }
+                }
+                Err(errno) => {
+                    counters.multicast_failures.add(1);
+                    if group.backoff < MAX_BACKOFF_MS && errno != Errno::EAGAIN {
+                        kernel::info!("{}: can't join group {:x?}, {errno}", dev.name(), group.mgid);
+                    }
+                    group.detach(dev, Some(qp));
+                    group.retry();
+                    if group.membership == Membership::SendOnly {
+                        fail(dev, group.mgid);
+                        group.wanted = false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares the list with what the stack, and packets that wait, want.
+    fn want_all(&mut self, dev: &Dev, qp: &Arc<Qp>, waited: &mut SkbQueue) -> Result {
+        let broadcast = Address(dev.broadcast()).gid();
+        if !self.list.iter().any(|group| group.mgid == broadcast) {
+            self.list.push(Group::new(broadcast, Membership::Full), Context::Process)?;
+        }
+        // RFC 4391, 5: nothing else before the broadcast group is joined.
+        if self.broadcast.is_none() {
+            return Ok(());
+        }
+        for group in self.list.iter_mut() {
+            group.wanted = group.mgid == broadcast;
+        }
+        let count = dev.multicast(&mut []) as usize;
+        let mut addresses = KArray::new(count.saturating_add(8), || [0_u8; 20])?;
+        let count = (dev.multicast(&mut addresses) as usize).min(addresses.len());
+        for raw in addresses.iter().take(count).filter(|raw| is_valid(raw, &dev.broadcast())) {
+            self.want(dev, qp, Address(*raw).gid(), Membership::Full)?;
+        }
+        // Groups that packets go to.
+        let is_group = |address: &Address, state: &State| address.is_multicast() && !matches!(state, State::Failed(_));
+        let count = dev.tx_lock().neighs.iter_mut().filter(|neigh| is_group(&neigh.address, &neigh.state)).count();
+        let mut groups = KArray::new(count.saturating_add(8), || [0_u8; 16])?;
+        let mut tx = dev.tx_lock();
+        let found = tx.neighs.iter_mut().filter(|neigh| is_group(&neigh.address, &neigh.state));
+        let mut count = 0_usize;
+        for (slot, neigh) in groups.iter_mut().zip(found) {
+            *slot = neigh.address.gid();
+            count = count.wrapping_add(1);
+            if let State::Waiting { asked, .. } = &mut neigh.state {
+                *asked = true;
+            }
+        }
+        drop(tx);
+        for mgid in groups.iter().take(count) {
+            self.want(dev, qp, *mgid, Membership::SendOnly)?;
+            // A member already, whose destination was forgotten in between.
+            let group = self.list.iter().find(|group| group.mgid == *mgid);
+            if let Some(Progress::Member { ah, .. }) = group.map(|group| &group.progress) {
+                install(dev, *mgid, ah.clone(), waited);
+            }
+        }
+        // What is no longer wanted.
+        self.list.retain(|group| {
+            if !group.wanted {
+                group.detach(dev, Some(qp));
+            }
+            group.wanted
+        });
+        Ok(())
+    }
+
+    fn want(&mut self, dev: &Dev, qp: &Arc<Qp>, mgid: [u8; 16], membership: Membership) -> Result {
+        if let Some(group) = self.list.iter_mut().find(|group| group.mgid == mgid) {
+            group.wanted = true;
+            if group.membership == Membership::SendOnly && membership == Membership::Full {
+                group.detach(dev, Some(qp));
+                *group = Group::new(mgid, Membership::Full);
+            }
+            return Ok(());
+        }
+        let port = dev.data();
+        if port.umcast.load(Ordering::Relaxed) && kernel::sa::is_known(&port.hca, port.number, &mgid) {
+            // User space joined it by itself, and the administrator wants that left alone.
+            return Ok(());
+        }
+        self.list.push(Group::new(mgid, membership), Context::Process).map(|_| ())
+    }
+
+    /// Starts joins that are due; returns the milliseconds until the next is.
+    fn start(&mut self, dev: &Dev) -> Option<u32> {
+        let port = dev.data();
+        let link = *port.link.lock();
+        let broadcast = Address(dev.broadcast()).gid();
+        let mut pause: Option<u32> = None;
+        for group in self.list.iter_mut() {
+            let Progress::Wanted(at) = group.progress else { continue };
+            let like = if group.mgid == broadcast { None } else { self.broadcast.as_ref() };
+            if like.is_none() && group.mgid != broadcast {
+                continue;
+            }
+            let left = left_ms(at);
+            if left > 0 {
+                pause = Some(pause.map_or(left, |pause| pause.min(left)));
+                continue;
+            }
+            let request = JoinRequest {
+                port: port.number,
+                mgid: group.mgid,
+                port_gid: link.gid,
+                pkey: link.pkey,
+                membership: group.membership,
+                like,
+            };
+            match Join::start(dev, &port.hca, &request, changed) {
+                Ok(join) => group.progress = Progress::Joining(join),
+                Err(errno) => {
+                    kernel::info!("{}: can't ask to join group {:x?}, {errno}", dev.name(), group.mgid);
+                    group.retry();
+                    pause = Some(pause.map_or(group.backoff, |pause| pause.min(group.backoff)));
+                }
+            }
+        }
+        pause
+    }
+}
+
+/// Attaches the queue pair to a joined group and makes the address handle.
+fn finish(dev: &Dev, qp: &Arc<Qp>, group: &mut Group, record: &mut Record, is_broadcast: bool) -> Result<Arc<Ah>> {
+    let port = dev.data();
+    if is_broadcast {
+        let bytes = port.hca.mtu_bytes(port.number, record.mtu());
+        let mtu = bytes.checked_sub(4).filter(|mtu| *mtu >= 68).ok_or(Errno::EINVAL)?;
+        qp.set_qkey(record.qkey())?;
+        {
+            let mut link = port.link.lock();
+            link.group_mtu = Some(mtu);
+            link.traffic_class = record.traffic_class();
+        }
+        let mut tx = dev.tx_lock();
+        tx.qkey = record.qkey();
+        tx.mtu = mtu;
+        drop(tx);
+        port.works.mtu.queue(dev, 0);
+    }
+    if group.membership == Membership::Full && group.attached.is_none() {
+        qp.attach(&group.mgid, record.mlid())?;
+        group.attached = Some(record.mlid());
+    }
+    record.handle(qp.pd(), port.number)
+}
+
+/// Lets packets go to a group.
+fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
+    let mut tx = dev.tx_lock();
+    let to = address(mgid);
+    match tx.neighs.find(&to) {
+        Some(neigh) => {
+            if let State::Waiting { queue, .. } = &mut neigh.state {
+                waited.append(queue);
+            }
+            neigh.state = State::Ready(ah);
+        }
+        // Without memory for it, the next packet asks again.
+        None => {
+            let _added = tx.neighs.add(to, State::Ready(ah)).is_ok();
+        }
+    }
+}
+
+/// Drops what waited for a group.
+fn fail(dev: &Dev, mgid: [u8; 16]) {
+    let mut lost = SkbQueue::default();
+    let mut tx = dev.tx_lock();
+    if let Some(neigh) = tx.neighs.find(&address(mgid)) {
+        if let State::Waiting { queue, .. } = &mut neigh.state {
+            dev.data().counters.tx_drop_multicast.add(queue.len());
+            lost.append(queue);
+        }
+        neigh.state = State::Failed(now_ms().wrapping_add(crate::path::RETRY_MS));
+    }
+    drop(tx);
+}
+
+/// Says whether an address of the stack is that of an IPoIB group of this partition (RFC 4391, 4).
+fn is_valid(address: &[u8; 20], broadcast: &[u8; 20]) -> bool {
+    // The first six bytes: queue pair number, ff, flags and scope; then signature, and P_Key.
+    let same = |range: core::ops::Range<usize>| address.get(range.clone()) == broadcast.get(range);
+    same(0..6) && same(7..10)
+}

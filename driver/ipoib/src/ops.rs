@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The interface's operations.
+
+use core::sync::atomic::Ordering;
+
+use ipoib_core::abi::{
+    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
+};
+use ipoib_core::batch::Mode;
+use ipoib_core::limits::BATCH_LIMIT;
+use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
+use kernel::error::{Errno, Result};
+use kernel::netdev::{Driver, Statistics};
+use kernel::rtnl::{Attributes, Message};
+use kernel::skb::Skb;
+
+use crate::port::{self, Dev, Port};
+use crate::tx::{self, Tx};
+use crate::{event, settings};
+
+impl Driver for Port {
+    type Tx = Tx;
+
+    fn init(dev: &Dev) -> Result {
+        port::init(dev)
+    }
+
+    fn uninit(dev: &Dev) {
+        port::uninit(dev);
+    }
+
+    fn open(dev: &Dev) -> Result {
+        dev.set_carrier(false);
+        event::follow_pkey(dev);
+        dev.data().update_gid(dev);
+        port::start(dev).map(|_| ())
+    }
+
+    fn stop(dev: &Dev) {
+        port::stop(dev);
+    }
+
+    fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
+        tx::start_xmit(dev, tx, skb, more);
+    }
+
+    fn header(dev: &Dev, skb: &mut Skb, ether_type: u16, to: Option<&[u8; 20]>) -> Result<u32> {
+        skb.push(&encap(ether_type))?;
+        match to {
+            Some(to) => skb.push(to)?,
+            None => skb.push(&dev.broadcast())?,
+        }
+        Ok((ADDRESS_LEN + ENCAP_LEN) as u32)
+    }
+
+    fn tx_timeout(dev: &Dev) {
+        let port = dev.data();
+        port.counters.tx_timeouts.add(1);
+        kernel::warning!("{}: transmit timeout, restarting the queue pair", dev.name());
+        port.works.recover.queue(dev, 0);
+    }
+
+    fn set_rx_mode(dev: &Dev) {
+        let port = dev.data();
+        if port.oper.load(Ordering::Acquire) {
+            port.works.multicast.queue(dev, 0);
+        }
+    }
+
+    fn change_mtu(dev: &Dev, mtu: u32) -> Result {
+        let mut link = dev.data().link.lock();
+        if !link.setting_mtu {
+            link.admin_mtu = mtu;
+        }
+        dev.store_mtu(mtu.min(link.group_mtu.unwrap_or(mtu)));
+        Ok(())
+    }
+
+    fn statistics(dev: &Dev) -> Statistics {
+        let counters = &dev.data().counters;
+        Statistics {
+            rx_packets: counters.rx_packets.get(),
+            rx_bytes: counters.rx_bytes.get(),
+            rx_errors: counters.rx_errors.get(),
+            rx_dropped: counters.rx_dropped(),
+            multicast: counters.rx_multicast.get(),
+            tx_packets: counters.tx_packets.get(),
+            tx_bytes: counters.tx_bytes.get(),
+            tx_errors: counters.tx_errors.get(),
+            tx_dropped: counters.tx_dropped(),
+        }
+    }
+
+    fn iflink(dev: &Dev) -> i32 {
+        dev.ifindex()
+    }
+
+    fn change_link(dev: &Dev, attributes: &Attributes<'_>) -> Result {
+        // All is checked before anything is changed.
+        match attributes.u16(ATTR_MODE) {
+            None | Some(0) => {}
+            Some(1) => {
+                return Err(attributes.refuse(Errno::EOPNOTSUPP, c"connected mode is not supported by ipoib_batch yet"));
+            }
+            Some(_) => return Err(attributes.refuse(Errno::EINVAL, c"mode must be 0 (datagram) or 1 (connected)")),
+        }
+        let umcast = attributes.u16(ATTR_UMCAST);
+        if umcast.is_some_and(|value| value > 1) {
+            return Err(attributes.refuse(Errno::EINVAL, c"umcast must be 0 or 1"));
+        }
+        if let Some(pkey) = attributes.u16(ATTR_PKEY) {
+            if pkey != dev.data().link.lock().pkey {
+                return Err(attributes.refuse(Errno::EOPNOTSUPP, c"the P_Key of an interface can't be changed"));
+            }
+        }
+        let mode = attributes.u32(ATTR_BATCHING).map(Mode::from_raw);
+        if mode == Some(None) {
+            return Err(attributes.refuse(Errno::EINVAL, c"batching must be 0 (off), 1 (on) or 2 (adaptive)"));
+        }
+        let limit = attributes.u32(ATTR_BATCH_LIMIT);
+        if limit.is_some_and(|limit| !BATCH_LIMIT.contains(limit)) {
+            return Err(attributes.refuse(Errno::ERANGE, c"batch-limit must be 1 to 64"));
+        }
+        if let Some(umcast) = umcast {
+            settings::set_umcast(dev, umcast == 1);
+        }
+        if let Some(mode) = mode.flatten() {
+            settings::set_mode(dev, mode);
+        }
+        if let Some(limit) = limit {
+            settings::set_limit(dev, limit);
+        }
+        Ok(())
+    }
+
+    fn fill_link(dev: &Dev, message: &mut Message<'_>) -> Result {
+        let port = dev.data();
+        let batch = settings::batch(dev);
+        message.put_u16(ATTR_PKEY, port.link.lock().pkey)?;
+        message.put_u16(ATTR_MODE, 0)?;
+        message.put_u16(ATTR_UMCAST, u16::from(port.umcast.load(Ordering::Relaxed)))?;
+        message.put_u32(ATTR_BATCHING, batch.mode as u32)?;
+        message.put_u32(ATTR_BATCH_LIMIT, batch.limit)
+    }
+}

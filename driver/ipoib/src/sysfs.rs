@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! sysfs: in-tree's files, and ours in a folder.
+
+use core::fmt::Write;
+use core::sync::atomic::Ordering;
+
+use ipoib_core::batch::Mode;
+use ipoib_core::limits::BATCH_LIMIT;
+use kernel::error::{Errno, Result};
+use kernel::rtnl;
+use kernel::sysfs::{File, Files, number};
+
+use crate::port::Port;
+use crate::settings;
+
+/// Prepares the files.
+pub fn files() -> Result<Files<Port>> {
+    let plain: [File<Port>; 3] = [
+        File {
+            name: c"mode",
+            show: Some(|_, text| text.write_str("datagram\n")),
+            store: Some(|_, value| match value {
+                "datagram" => Ok(()),
+                "connected" => Err(Errno::EOPNOTSUPP),
+                _ => Err(Errno::EINVAL),
+            }),
+        },
+        File {
+            name: c"pkey",
+            show: Some(|dev, text| writeln!(text, "{:#06x}", dev.data().link.lock().pkey)),
+            store: None,
+        },
+        File {
+            name: c"umcast",
+            show: Some(|dev, text| writeln!(text, "{}", u8::from(dev.data().umcast.load(Ordering::Relaxed)))),
+            store: Some(|dev, value| {
+                let on = match value {
+                    "0" => false,
+                    "1" => true,
+                    _ => return Err(Errno::EINVAL),
+                };
+                settings::set_umcast(dev, on);
+                rtnl::notify(dev);
+                Ok(())
+            }),
+        },
+    ];
+    let ours: [File<Port>; 2] = [
+        File {
+            name: c"batching",
+            show: Some(|dev, text| writeln!(text, "{}", settings::batch(dev).mode.name())),
+            store: Some(|dev, value| {
+                let mode = Mode::ALL.into_iter().find(|mode| mode.name() == value).ok_or(Errno::EINVAL)?;
+                settings::set_mode(dev, mode);
+                rtnl::notify(dev);
+                Ok(())
+            }),
+        },
+        File {
+            name: c"batch_limit",
+            show: Some(|dev, text| writeln!(text, "{}", settings::batch(dev).limit)),
+            store: Some(|dev, value| {
+                let limit = number(value).ok_or(Errno::EINVAL)?;
+                if !BATCH_LIMIT.contains(limit) {
+                    return Err(Errno::ERANGE);
+                }
+                settings::set_limit(dev, limit);
+                rtnl::notify(dev);
+                Ok(())
+            }),
+        },
+    ];
+    Files::new(&plain, c"ipoib", &ours)
+}

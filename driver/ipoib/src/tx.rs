@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The transmit path. Everything here runs under the transmit lock, but the polling itself.
+
+use ipoib_core::batch::{Batch, Flush, Moment};
+use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType};
+use kernel::error::Errno;
+use kernel::napi::Poll;
+use kernel::netdev::left_ms;
+use kernel::sendq::{Amount, SendQueue, Target};
+use kernel::skb::{Skb, SkbQueue};
+use kernel::verbs::Wc;
+
+use crate::neigh::{State, Table, key};
+use crate::port::{Dev, Port};
+use crate::stats::Counters;
+
+/// Packets that wait for one path.
+const PATH_QUEUE: u32 = 16;
+/// Packets that wait for one group.
+const GROUP_QUEUE: u32 = 64;
+
+/// What the transmit lock protects.
+pub struct Tx {
+    /// The send queue, from `init` to `uninit`.
+    pub queue: Option<SendQueue>,
+    /// Batching.
+    pub batch: Batch,
+    /// Destinations.
+    pub neighs: Table,
+    /// Q_Key of the broadcast group.
+    pub qkey: u32,
+    /// Largest IP packet that the broadcast group takes.
+    pub mtu: u32,
+    /// P_Key, with the bit of full membership.
+    pub pkey: u16,
+    /// The queue pair is ready.
+    pub up: bool,
+}
+
+/// What became of a packet.
+enum Outcome {
+    /// It joined the chain.
+    Chained {
+        /// The queue is stopped.
+        stopped: bool,
+    },
+    /// It waits, or was dropped.
+    Gone,
+}
+
+/// Sends a packet, or lets it wait, or drops it; the pending chain is not left without an event that posts it.
+pub fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
+    let counters = &dev.data().counters;
+    let outcome = submit(dev, tx, skb, more);
+    let Some(queue) = &tx.queue else { return };
+    let mut moment = Moment {
+        more,
+        stopped: false,
+        pending: queue.pending(),
+        outstanding: queue.outstanding(),
+    };
+    let flush = match outcome {
+        Outcome::Chained { stopped } => {
+            moment.stopped = stopped;
+            tx.batch.sent(moment)
+        }
+        Outcome::Gone => {
+            moment.stopped = dev.is_queue_stopped();
+            tx.batch.not_sent(moment)
+        }
+    };
+    if let Some(reason) = flush {
+        post(dev, tx, counters, reason);
+    }
+}
+
+fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
+    let counters = &dev.data().counters;
+    let Some(header) = skb.first::<{ ADDRESS_LEN + ENCAP_LEN }>() else {
+        counters.tx_drop_header.add(1);
+        return Outcome::Gone;
+    };
+    let Some((address, &[high, low, ..])) = header.split_first_chunk::<ADDRESS_LEN>() else {
+        counters.tx_drop_header.add(1);
+        return Outcome::Gone;
+    };
+    if EtherType::from_raw(u16::from_be_bytes([high, low])).is_none() {
+        counters.tx_drop_ethertype.add(1);
+        return Outcome::Gone;
+    }
+    let to = key(&Address(*address), tx.pkey);
+    let Some(neigh) = tx.neighs.find(&to) else {
+        wait_for_new(dev, tx, to, skb);
+        return Outcome::Gone;
+    };
+    neigh.used = true;
+    match &mut neigh.state {
+        State::Ready(ah) => {
+            let Some(queue) = tx.queue.as_mut().filter(|_| tx.up) else {
+                counters.tx_drop_down.add(1);
+                return Outcome::Gone;
+            };
+            skb.pull(ADDRESS_LEN as u32);
+            let header = if skb.gso_size() > 0 { skb.tcp_headers() } else { 0 };
+            if header == 0 && skb.len() > tx.mtu.saturating_add(ENCAP_LEN as u32) {
+                counters.tx_drop_too_long.add(1);
+                return Outcome::Gone;
+            }
+            let target = Target { ah, qpn: to.qpn(), qkey: tx.qkey };
+            match queue.push(skb, target, header) {
+                Ok(bytes) => {
+                    if queue.free() == 0 {
+                        dev.stop_queue();
+                        counters.tx_queue_stops.add(1);
+                    }
+                    return Outcome::Chained { stopped: dev.sent(bytes, more) };
+                }
+                Err(Errno::EBUSY) => counters.tx_drop_ring.add(1),
+                Err(_) => counters.tx_drop_map.add(1),
+            }
+        }
+        State::Waiting { queue, asked } => {
+            let group = to.is_multicast();
+            if queue.len() < if group { GROUP_QUEUE } else { PATH_QUEUE } {
+                queue.push(skb);
+                if !*asked {
+                    dev.data().ask(dev, group);
+                }
+            } else if group {
+                counters.tx_drop_multicast.add(1);
+            } else {
+                counters.tx_drop_path.add(1);
+            }
+        }
+        State::Failed(until) => {
+            if left_ms(*until) > 0 {
+                let lost = if to.is_multicast() { &counters.tx_drop_multicast } else { &counters.tx_drop_path };
+                lost.add(1);
+            } else {
+                let mut queue = SkbQueue::default();
+                queue.push(skb);
+                neigh.state = State::Waiting { queue, asked: false };
+                dev.data().ask(dev, to.is_multicast());
+            }
+        }
+    }
+    Outcome::Gone
+}
+
+fn wait_for_new(dev: &Dev, tx: &mut Tx, to: Address, skb: Skb) {
+    let port = dev.data();
+    if !tx.up {
+        port.counters.tx_drop_down.add(1);
+        return;
+    }
+    let mut queue = SkbQueue::default();
+    queue.push(skb);
+    if tx.neighs.add(to, State::Waiting { queue, asked: false }).is_ok() {
+        port.ask(dev, to.is_multicast());
+    } else {
+        port.counters.tx_drop_memory.add(1);
+    }
+}
+
+/// Rings the doorbell for the pending chain.
+pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
+    let Some(queue) = &mut tx.queue else { return };
+    let posted = queue.post();
+    if posted.taken > 0 || posted.refused.is_some() {
+        counters.doorbell(posted.taken, reason);
+    }
+    let Some((lost, errno)) = posted.refused else { return };
+    counters.tx_drop_post.add(lost.skbs);
+    counters.tx_errors.add(1);
+    dev.completed(lost.skbs, lost.bytes);
+    if dev.is_queue_stopped() && queue.free() > 0 && tx.up {
+        counters.tx_queue_wakes.add(1);
+        dev.wake_queue();
+    }
+    // What was taken has no signalled end, and the queue pair may be in error.
+    if tx.up {
+        kernel::warning!("{}: the HCA refused {} of {} sends, {errno}; restarting", dev.name(), lost.skbs,
+            lost.skbs.wrapping_add(posted.taken));
+        dev.data().works.recover.queue(dev, 0);
+    }
+}
+
+/// Serves send completions.
+pub fn poll(dev: &Dev, poll: &Poll, _state: &mut (), budget: u32) -> u32 {
+    let port = dev.data();
+    let counters = &port.counters;
+    let mut wcs = [Wc::default(); 16];
+    let mut done = 0_u32;
+    let mut freed = SkbQueue::default();
+    loop {
+        // A poll without budget (netpoll) serves some, too.
+        let room = budget.saturating_sub(done).clamp(1, wcs.len() as u32);
+        let n = poll.fetch(wcs.get_mut(..room as usize).unwrap_or_default());
+        if n == 0 {
+            break;
+        }
+        let mut tx = dev.tx_lock();
+        counters.tx_polls.add(1);
+        serve(dev, &mut tx, port, wcs.iter().take(n), &mut freed);
+        drop(tx);
+        done = done.wrapping_add(n as u32);
+        while let Some(skb) = freed.pop() {
+            skb.consume(budget);
+        }
+        if done >= budget {
+            break;
+        }
+    }
+    done
+}
+
+fn serve<'a>(dev: &Dev, tx: &mut Tx, port: &Port, wcs: impl Iterator<Item = &'a Wc>, freed: &mut SkbQueue) {
+    let counters = &port.counters;
+    let Some(queue) = &mut tx.queue else { return };
+    let mut total = Amount::default();
+    for wc in wcs {
+        counters.tx_cqes.add(1);
+        let amount = queue.retire(wc, |skb| freed.push(skb));
+        total.skbs = total.skbs.wrapping_add(amount.skbs);
+        total.bytes = total.bytes.wrapping_add(amount.bytes);
+        if wc.is_ok() {
+            counters.tx_packets.add(amount.packets);
+            counters.tx_bytes.add(amount.bytes);
+        } else if wc.is_flushed() {
+            counters.tx_drop_down.add(amount.skbs);
+        } else {
+            // The request that failed is the last of those it retires; the ones before were sent.
+            let sent = amount.packets.saturating_sub(1);
+            counters.tx_packets.add(sent);
+            counters.tx_errors.add(1);
+            let (status, vendor) = wc.status();
+            kernel::warning!("{}: a send failed, status {status}, vendor error {vendor:#x}", dev.name());
+            port.works.recover.queue(dev, 0);
+        }
+    }
+    if total.skbs == 0 {
+        return;
+    }
+    dev.completed(total.skbs, total.bytes);
+    if dev.is_queue_stopped() && tx.up && queue.free() >= queue.size().slots() / 2 {
+        counters.tx_queue_wakes.add(1);
+        dev.wake_queue();
+    }
+    if let Some(reason) = tx.batch.completed(queue.pending()) {
+        post(dev, tx, counters, reason);
+    }
+}

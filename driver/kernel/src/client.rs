@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Coming and going of HCAs and of the devices on them.
+
+use core::ffi::{CStr, c_int, c_uchar, c_void};
+use core::mem;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use bindings::{ib_client, ib_device, list_head, net_device};
+
+use crate::alloc::{Context, KBox};
+use crate::error::{Errno, Result};
+use crate::netdev::{Device, Driver, Private, Rtnl, private};
+use crate::ops::destructor;
+use crate::verbs::Hca;
+
+/// A device of ours, in the list of all; RTNL protects the list.
+struct Entry {
+    next: *mut Entry,
+    dev: *mut net_device,
+    hca: *mut ib_device,
+}
+
+static DEVICES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// What is told of HCAs.
+pub trait Client {
+    /// An HCA is there. An error means that none of its ports is taken.
+    fn add(hca: &Hca) -> Result;
+}
+
+/// The registration as a client of HCAs; dropping it removes all devices.
+pub struct Registration(KBox<ib_client>);
+
+impl Registration {
+    /// Registers; `add` is called for each HCA, now and later.
+    pub fn new<C: Client>() -> Result<Self> {
+        let client = ib_client {
+            name: c"ipoib_batch".as_ptr(),
+            add: Some(add::<C>),
+            remove: Some(remove),
+            ..Default::default()
+        };
+        let client = KBox::new(client, Context::Process)?;
+        // SAFETY: the client is boxed and lives until it is unregistered.
+        Errno::check(unsafe { bindings::ib_register_client(client.as_ptr()) })?;
+        Ok(Self(client))
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: registered by `new`.
+        unsafe { bindings::ib_unregister_client(self.0.as_ptr()) };
+    }
+}
+
+/// Says whether a port is an InfiniBand port.
+#[must_use]
+pub fn is_infiniband(hca: &Hca, port: u32) -> bool {
+    // SAFETY: the device is valid; a port out of range is no port of its table.
+    unsafe { port >= 1 && port <= (*hca.as_ptr()).phys_port_cnt && bindings::ipoib_h_is_ib_port(hca.as_ptr(), port) }
+}
+
+/// Says whether the HCA brings its own IPoIB netdev for a port.
+#[must_use]
+pub fn is_accelerated(hca: &Hca, port: u32) -> bool {
+    // SAFETY: the device is valid.
+    unsafe { bindings::ipoib_h_is_accelerated(hca.as_ptr(), port) }
+}
+
+/// Returns the number of ports.
+#[must_use]
+pub fn ports(hca: &Hca) -> u32 {
+    // SAFETY: the device is valid.
+    unsafe { (*hca.as_ptr()).phys_port_cnt }
+}
+
+/// Makes and registers a device on a port. `setup` sets what must be in place before.
+pub fn create<D: Driver>(
+    hca: &Hca,
+    port: u32,
+    name: &CStr,
+    make: impl FnOnce() -> Result<(D, D::Tx)>,
+    setup: fn(&Device<D>),
+) -> Result {
+    let size = mem::size_of::<Private<D>>() as c_int;
+    // SAFETY: the setup function fits the driver.
+    let dev = unsafe {
+        bindings::alloc_netdev_mqs(
+            size,
+            name.as_ptr(),
+            bindings::NET_NAME_ENUM as c_uchar,
+            Some(crate::rtnl::setup::<D>),
+            1,
+            1,
+        )
+    };
+    if dev.is_null() {
+        return Err(Errno::ENOMEM);
+    }
+    let rtnl = Rtnl::lock();
+    // SAFETY: the device is new, of this size, and RTNL is held.
+    let result = unsafe {
+        (*dev).rtnl_link_ops = crate::rtnl::ops();
+        register(dev, hca, port, make, setup)
+    };
+    drop(rtnl);
+    match result {
+        Ok(()) => Ok(()),
+        Err((errno, placed)) => {
+            // SAFETY: not registered. The data are dropped without RTNL, which works that they wait for may want.
+            unsafe {
+                if placed {
+                    ptr::drop_in_place(private::<D>(dev));
+                }
+                bindings::free_netdev(dev);
+            }
+            Err(errno)
+        }
+    }
+}
+
+/// Puts the data in place and registers the device; a failure says whether the data are in place.
+///
+/// # Safety
+///
+/// The device is allocated with our size and not registered; RTNL is held.
+pub(crate) unsafe fn register<D: Driver>(
+    dev: *mut net_device,
+    hca: &Hca,
+    port: u32,
+    make: impl FnOnce() -> Result<(D, D::Tx)>,
+    setup: fn(&Device<D>),
+) -> core::result::Result<(), (Errno, bool)> {
+    let entry = Entry { next: DEVICES.load(Ordering::Acquire), dev, hca: hca.as_ptr() };
+    let entry = KBox::new(entry, Context::Process).map_err(|errno| (errno, false))?;
+    let (data, tx) = make().map_err(|errno| (errno, false))?;
+    // SAFETY: as the caller says; the data are written before anything can use them.
+    unsafe {
+        private::<D>(dev).write(Private { data, tx: tx.into() });
+        bindings::ipoib_h_set_parent(dev, hca.as_ptr());
+        (*dev).dev_port = port.wrapping_sub(1) as u16;
+        setup(Device::from_raw(dev));
+        Errno::check(bindings::register_netdevice(dev)).map_err(|errno| (errno, true))?;
+        (*dev).priv_destructor = Some(destructor::<D>);
+    }
+    DEVICES.store(entry.into_raw(), Ordering::Release);
+    Ok(())
+}
+
+/// Takes a device off the list; RTNL is held.
+pub(crate) fn forget(dev: *mut net_device) {
+    let mut at: *mut *mut Entry = DEVICES.as_ptr();
+    // SAFETY: RTNL protects the list, whose entries are boxes.
+    unsafe {
+        while !(*at).is_null() {
+            let entry = *at;
+            if (*entry).dev == dev {
+                *at = (*entry).next;
+                drop(KBox::from_raw(entry));
+                return;
+            }
+            at = &raw mut (*entry).next;
+        }
+    }
+}
+
+unsafe extern "C" fn add<C: Client>(raw: *mut ib_device) -> c_int {
+    // SAFETY: the device is valid during the call.
+    Errno::ret(unsafe { Hca::from_raw(raw) }.and_then(|hca| C::add(&hca)))
+}
+
+unsafe extern "C" fn remove(raw: *mut ib_device, _data: *mut c_void) {
+    let rtnl = Rtnl::lock();
+    let mut head = list_head::default();
+    head.next = &raw mut head;
+    head.prev = &raw mut head;
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list; devices in it are registered. Unregistering empties `head`.
+    unsafe {
+        while !at.is_null() {
+            if (*at).hca == raw {
+                bindings::unregister_netdevice_queue((*at).dev, &raw mut head);
+            }
+            at = (*at).next;
+        }
+        bindings::unregister_netdevice_many(&raw mut head);
+    }
+    // Waits for the last references, too.
+    drop(rtnl);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The receive queue: buffers from being posted until a packet fills them.
+
+use core::ptr;
+
+use bindings::{ib_recv_wr, ib_sge};
+use ipoib_core::refill::{POST_BATCH, is_due};
+use ipoib_core::ring::Size;
+use ipoib_core::wire::ADDRESS_LEN;
+
+use crate::alloc::{Arc, KArray};
+use crate::error::{Errno, Result};
+use crate::netdev::{Device, Driver};
+use crate::skb::Skb;
+use crate::verbs::{Qp, Reset, Wc};
+
+/// Marks `wr_id` of ours.
+const RECV_ID: u64 = 1 << 33;
+
+struct Slot {
+    skb: Option<Skb>,
+    address: u64,
+    posted: bool,
+}
+
+/// A ring of receive buffers.
+pub struct RecvQueue {
+    qp: Arc<Qp>,
+    slots: KArray<Slot>,
+    /// Slots whose buffer can be posted: the first `waiting` of them.
+    ready: KArray<u32>,
+    waiting: u32,
+    posted: u32,
+    buffer: u32,
+    wrs: KArray<ib_recv_wr>,
+    sges: KArray<ib_sge>,
+}
+
+// SAFETY: the raw pointers of requests are used under `&mut self` only.
+unsafe impl Send for RecvQueue {}
+// SAFETY: shared access only reads counts.
+unsafe impl Sync for RecvQueue {}
+
+/// What a completion gives.
+pub enum Received {
+    /// A packet that begins with the space of a GRH.
+    Packet(Skb),
+    /// A packet that was dropped, because there is no memory for another buffer.
+    NoMemory,
+    /// Nothing: the request failed or is not ours.
+    Nothing,
+}
+
+impl RecvQueue {
+    /// Makes a queue without buffers; each will have `buffer` bytes.
+    pub fn new(qp: Arc<Qp>, size: Size, buffer: u32) -> Result<Self> {
+        let slots = size.slots() as usize;
+        Ok(Self {
+            qp,
+            slots: KArray::new(slots, || Slot { skb: None, address: 0, posted: false })?,
+            ready: KArray::new(slots, || 0)?,
+            waiting: 0,
+            posted: 0,
+            buffer,
+            wrs: KArray::new(POST_BATCH as usize, ib_recv_wr::default)?,
+            sges: KArray::new(POST_BATCH as usize, ib_sge::default)?,
+        })
+    }
+
+    /// Returns the slots of the ring.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Returns the buffers that the device holds.
+    #[must_use]
+    pub const fn posted(&self) -> u32 {
+        self.posted
+    }
+
+    /// Gives each empty slot a buffer and posts all.
+    pub fn fill<D: Driver>(&mut self, dev: &Device<D>) -> Result {
+        for index in 0..self.size() {
+            let Some(slot) = self.slots.get_mut(index as usize) else { break };
+            if slot.skb.is_none() {
+                let (skb, address) = Self::buffer(&self.qp, dev, self.buffer).ok_or(Errno::ENOMEM)?;
+                slot.skb = Some(skb);
+                slot.address = address;
+                self.make_ready(index);
+            }
+        }
+        while self.waiting > 0 {
+            self.post_chain()?;
+        }
+        Ok(())
+    }
+
+    /// Posts buffers if it is time to; returns the doorbells rung.
+    pub fn refill(&mut self, flush: bool) -> Result<u32> {
+        let mut rung = 0_u32;
+        while is_due(self.waiting, self.posted, self.size()) || (flush && self.waiting > 0) {
+            self.post_chain()?;
+            rung = rung.wrapping_add(1);
+        }
+        Ok(rung)
+    }
+
+    /// Takes the packet of a completion; its buffer is replaced.
+    pub fn complete<D: Driver>(&mut self, dev: &Device<D>, wc: &Wc) -> Received {
+        if wc.id() & !u64::from(u32::MAX) != RECV_ID || !wc.is_of(&self.qp) {
+            return Received::Nothing;
+        }
+        let index = wc.id() as u32;
+        let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.posted) else {
+            return Received::Nothing;
+        };
+        slot.posted = false;
+        self.posted = self.posted.wrapping_sub(1);
+        if !wc.is_ok() {
+            drop(Self::take(&self.qp, slot, self.buffer));
+            return Received::Nothing;
+        }
+        let Some((skb, address)) = Self::buffer(&self.qp, dev, self.buffer) else {
+            self.make_ready(index);
+            return Received::NoMemory;
+        };
+        let packet = Self::take(&self.qp, slot, self.buffer);
+        slot.skb = Some(skb);
+        slot.address = address;
+        let bytes = wc.bytes().min(self.buffer);
+        self.make_ready(index);
+        let Some(packet) = packet else { return Received::Nothing };
+        // SAFETY: the buffer was allocated for `buffer` bytes after its headroom.
+        unsafe { bindings::skb_put(packet.as_ptr(), bytes) };
+        Received::Packet(packet)
+    }
+
+    /// Drops all buffers.
+    pub fn clear(&mut self, reset: &Reset<'_>) {
+        if reset.is_of(&self.qp) {
+            for slot in self.slots.iter_mut() {
+                slot.posted = false;
+                drop(Self::take(&self.qp, slot, self.buffer));
+            }
+            self.waiting = 0;
+            self.posted = 0;
+        }
+    }
+
+    fn make_ready(&mut self, index: u32) {
+        if let Some(entry) = self.ready.get_mut(self.waiting as usize) {
+            *entry = index;
+            self.waiting = self.waiting.wrapping_add(1);
+        }
+    }
+
+    fn buffer<D: Driver>(qp: &Qp, dev: &Device<D>, bytes: u32) -> Option<(Skb, u64)> {
+        let hca = qp.pd().hca();
+        // SAFETY: the device is valid; the helper reserves the headroom of the pseudo header.
+        let skb = unsafe { Skb::from_raw(bindings::ipoib_h_alloc_skb(dev.as_ptr(), bytes, ADDRESS_LEN as u32)) }?;
+        let mut address = 0;
+        // SAFETY: HCA and packet are valid, the buffer has `bytes` bytes from `data` on.
+        unsafe { bindings::ipoib_h_map_rx(hca.as_ptr(), (*skb.as_ptr()).data.cast(), bytes as usize, &raw mut address) }
+            .then_some((skb, address))
+    }
+
+    fn take(qp: &Qp, slot: &mut Slot, bytes: u32) -> Option<Skb> {
+        let skb = slot.skb.take()?;
+        // SAFETY: the buffer was mapped for this HCA, which no longer uses it.
+        unsafe { bindings::ipoib_h_unmap_rx(qp.pd().hca().as_ptr(), slot.address, bytes as usize) };
+        Some(skb)
+    }
+
+    fn post_chain(&mut self) -> Result {
+        let count = self.waiting.min(POST_BATCH);
+        let base = self.waiting.wrapping_sub(count);
+        let lkey = self.qp.pd().lkey();
+        let mut next: *mut ib_recv_wr = ptr::null_mut();
+        // From the end, so that each request can point to the next.
+        for i in (0..count).rev() {
+            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else { continue };
+            let (Some(slot), Some(wr), Some(sge)) = (
+                self.slots.get_mut(index as usize),
+                self.wrs.get_mut(i as usize),
+                self.sges.get_mut(i as usize),
+            ) else {
+                continue;
+            };
+            slot.posted = true;
+            *sge = ib_sge { addr: slot.address, length: self.buffer, lkey };
+            wr.next = next;
+            wr.__bindgen_anon_1.wr_id = RECV_ID | u64::from(index);
+            wr.sg_list = sge;
+            wr.num_sge = 1;
+            next = wr;
+        }
+        self.waiting = base;
+        self.posted = self.posted.wrapping_add(count);
+        let mut bad: *const ib_recv_wr = ptr::null();
+        let qp = self.qp.as_ptr();
+        // SAFETY: the QP is valid; the requests and their buffers stay in place until their completion.
+        let ret = unsafe {
+            match (*(*qp).device).ops.post_recv {
+                Some(post_recv) => post_recv(qp, next, &raw mut bad),
+                None => Errno::EOPNOTSUPP.raw(),
+            }
+        };
+        if ret == 0 {
+            return Ok(());
+        }
+        // What was not taken waits again.
+        let taken = self.wrs.iter().take(count as usize).take_while(|wr| !ptr::eq(&raw const **wr, bad)).count() as u32;
+        let taken = if bad.is_null() { 0 } else { taken };
+        for i in taken..count {
+            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else { continue };
+            if let Some(slot) = self.slots.get_mut(index as usize) {
+                slot.posted = false;
+            }
+            self.posted = self.posted.wrapping_sub(1);
+            self.make_ready(index);
+        }
+        Err(Errno::check(ret).err().unwrap_or(Errno::EIO))
+    }
+}
+
+impl Drop for RecvQueue {
+    fn drop(&mut self) {
+        let qp = self.qp.clone();
+        if self.slots.iter().all(|slot| slot.skb.is_none()) {
+            return;
+        }
+        match qp.reset() {
+            Ok(reset) => self.clear(&reset),
+            Err(errno) => {
+                // The device may still write to them: a leak is better.
+                crate::error!("receive queue dropped in use, its buffers are lost: {errno}");
+                for slot in self.slots.iter_mut() {
+                    core::mem::forget(slot.skb.take());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The send queue: packets from being chained until their completion.
+
+use core::ptr;
+
+use bindings::{ib_send_wr, ib_sge, ib_ud_wr};
+use ipoib_core::limits::BATCH_LIMIT;
+use ipoib_core::ring::{Producer, Retired, Size};
+
+use crate::alloc::{Arc, KArray};
+use crate::error::{Errno, Result};
+use crate::skb::Skb;
+use crate::verbs::{Ah, Qp, Reset, Wc};
+
+/// Entries that one packet can need.
+const MAX_SGE: usize = bindings::MAX_SKB_FRAGS as usize + 1;
+
+/// Marks `wr_id` of ours.
+const SEND_ID: u64 = 1 << 32;
+
+/// A packet in the ring, with what the device reads while it sends it.
+struct Slot {
+    skb: Option<Skb>,
+    ah: Option<Arc<Ah>>,
+    bytes: u32,
+    segments: u32,
+    sges: [ib_sge; MAX_SGE],
+    count: u32,
+    head: bool,
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// Address handle.
+    pub ah: &'a Arc<Ah>,
+    /// Queue pair number.
+    pub qpn: u32,
+    /// Q_Key.
+    pub qkey: u32,
+}
+
+/// Packets and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Amount {
+    /// Packets as the stack counts them: a segmented one is one.
+    pub skbs: u32,
+    /// Packets on the wire.
+    pub packets: u32,
+    /// Bytes as the byte queue limits count them.
+    pub bytes: u32,
+}
+
+impl Amount {
+    fn add(&mut self, slot: &Slot) {
+        self.skbs = self.skbs.wrapping_add(1);
+        self.packets = self.packets.wrapping_add(slot.segments);
+        self.bytes = self.bytes.wrapping_add(slot.bytes);
+    }
+}
+
+/// What became of a chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// Requests that the device took.
+    pub taken: u32,
+    /// What was dropped because it did not take the rest, and why.
+    pub refused: Option<(Amount, Errno)>,
+}
+
+/// A ring of packets and the chain of requests that is not yet posted.
+pub struct SendQueue {
+    qp: Arc<Qp>,
+    ring: Producer,
+    retired: Retired,
+    slots: KArray<Slot>,
+    wrs: KArray<ib_ud_wr>,
+    max_sge: u32,
+}
+
+// SAFETY: the raw pointers of requests are used under `&mut self` only.
+unsafe impl Send for SendQueue {}
+// SAFETY: shared access only reads positions.
+unsafe impl Sync for SendQueue {}
+
+impl SendQueue {
+    /// Makes an empty queue.
+    pub fn new(qp: Arc<Qp>, size: Size, max_sge: u32) -> Result<Self> {
+        Ok(Self {
+            qp,
+            ring: Producer::new(size),
+            retired: Retired::default(),
+            slots: KArray::new(size.slots() as usize, || Slot {
+                skb: None,
+                ah: None,
+                bytes: 0,
+                segments: 0,
+                sges: [ib_sge::default(); MAX_SGE],
+                count: 0,
+                head: false,
+            })?,
+            wrs: KArray::new(BATCH_LIMIT.max as usize, ib_ud_wr::default)?,
+            max_sge,
+        })
+    }
+
+    /// Returns the slots of the ring.
+    #[must_use]
+    pub const fn size(&self) -> Size {
+        self.ring.size()
+    }
+
+    /// Returns the free slots.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        self.ring.free(&self.retired)
+    }
+
+    /// Returns the requests that are chained and not posted.
+    #[must_use]
+    pub const fn pending(&self) -> u32 {
+        self.ring.pending()
+    }
+
+    /// Returns the requests that the device holds.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.ring.outstanding(&self.retired)
+    }
+
+    /// Adds a packet to the chain; `header` bytes of it, when not 0, are repeated in front of each segment.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` when the ring or the chain is full, `EIO` when the packet can't be mapped, `EMSGSIZE` when it has more
+    /// parts than a request takes. The packet is dropped.
+    pub fn push(&mut self, mut skb: Skb, to: Target<'_>, header: u32) -> Result<u32> {
+        let limit = self.max_sge.saturating_sub(1);
+        if skb.fragments() > limit {
+            skb.linearize().map_err(|_| Errno::EMSGSIZE)?;
+        }
+        let bytes = skb.len();
+        let head = skb.head().as_ptr();
+        let mss = if header > 0 { skb.gso_size() } else { 0 };
+        if header > 0 && !skb.pull(header) {
+            return Err(Errno::EMSGSIZE);
+        }
+        let pending = self.ring.pending();
+        let wr = self.wrs.get_mut(pending as usize).ok_or(Errno::EBUSY)?;
+        let position = self.ring.reserve(&self.retired).ok_or(Errno::EBUSY)?;
+        let size = self.ring.size();
+        let Some(slot) = self.slots.get_mut(size.slot(position) as usize) else {
+            self.ring.unreserve();
+            return Err(Errno::EBUSY);
+        };
+        let pd = self.qp.pd();
+        slot.head = skb.head_len() > 0;
+        // SAFETY: HCA and packet are valid; a packet has at most MAX_SGE parts.
+        let count = unsafe {
+            bindings::ipoib_h_map_tx(pd.hca().as_ptr(), skb.as_ptr(), slot.sges.as_mut_ptr(), pd.lkey())
+        };
+        let Ok(count) = u32::try_from(count) else {
+            self.ring.unreserve();
+            return Err(Errno::EIO);
+        };
+        slot.count = count;
+        slot.bytes = bytes;
+        slot.segments = skb.segments();
+
+        wr.ah = to.ah.as_ptr();
+        wr.remote_qpn = to.qpn;
+        wr.remote_qkey = to.qkey;
+        wr.header = head.cast_mut().cast();
+        wr.hlen = header as i32;
+        wr.mss = mss as i32;
+        wr.wr.next = ptr::null_mut();
+        wr.wr.__bindgen_anon_1.wr_id = SEND_ID | u64::from(position.wrapping_add(1));
+        wr.wr.sg_list = slot.sges.as_mut_ptr();
+        wr.wr.num_sge = count as i32;
+        wr.wr.opcode = if header > 0 { bindings::IB_WR_LSO } else { bindings::IB_WR_SEND };
+        wr.wr.send_flags = if skb.wants_checksum() { bindings::IB_SEND_IP_CSUM as i32 } else { 0 };
+        slot.skb = Some(skb);
+        slot.ah = Some(to.ah.clone());
+        let wr: *mut ib_send_wr = &raw mut wr.wr;
+        if let Some(before) = pending.checked_sub(1).and_then(|i| self.wrs.get_mut(i as usize)) {
+            before.wr.next = wr;
+        }
+        Ok(bytes)
+    }
+
+    /// Posts the chain with one doorbell; its last request is signalled.
+    ///
+    /// What the device refuses is dropped, and what it took before ends in a request that is not signalled: it is
+    /// retired with the next completion, and [`Posted::refused`] tells the caller to care for one.
+    pub fn post(&mut self) -> Posted {
+        let pending = self.ring.pending();
+        let (Some(last), true) = (pending.checked_sub(1), pending > 0) else {
+            return Posted { taken: 0, refused: None };
+        };
+        if let Some(last) = self.wrs.get_mut(last as usize) {
+            last.wr.send_flags |= bindings::IB_SEND_SIGNALED as i32;
+        }
+        let first: *const ib_send_wr = self.wrs.first().map_or(ptr::null(), |wr| &raw const wr.wr);
+        let mut bad: *const ib_send_wr = ptr::null();
+        let qp = self.qp.as_ptr();
+        // SAFETY: the QP is valid and its device has the function, or it would be no kernel provider. The chain's
+        // requests, with all that they point to, are in `wrs` and in slots that stay filled until they are retired.
+        let ret = unsafe {
+            match (*(*qp).device).ops.post_send {
+                Some(post_send) => post_send(qp, first, &raw mut bad),
+                None => Errno::EOPNOTSUPP.raw(),
+            }
+        };
+        if ret == 0 {
+            let _none = self.ring.posted(pending);
+            return Posted { taken: pending, refused: None };
+        }
+        let taken = self.wrs.iter().take(pending as usize).take_while(|wr| !ptr::eq(&raw const wr.wr, bad)).count();
+        // A provider that names no bad request took none.
+        let taken = if bad.is_null() { 0 } else { taken as u32 };
+        let size = self.ring.size();
+        let mut amount = Amount::default();
+        for position in self.ring.posted(taken) {
+            if let Some(slot) = self.slots.get_mut(size.slot(position) as usize) {
+                amount.add(slot);
+                drop(Self::empty(&self.qp, slot));
+            }
+        }
+        let errno = Errno::check(ret).err().unwrap_or(Errno::EIO);
+        Posted { taken, refused: Some((amount, errno)) }
+    }
+
+    /// Retires what a completion covers; each packet goes to `sent`.
+    pub fn retire(&mut self, wc: &Wc, mut sent: impl FnMut(Skb)) -> Amount {
+        let mut amount = Amount::default();
+        if wc.id() & !u64::from(u32::MAX) != SEND_ID || !wc.is_of(&self.qp) {
+            return amount;
+        }
+        let end = wc.id() as u32;
+        let size = self.ring.size();
+        if end.wrapping_sub(self.retired.position()) > self.outstanding() {
+            return amount;
+        }
+        for position in self.retired.positions_to(end, size) {
+            if let Some(slot) = self.slots.get_mut(size.slot(position) as usize) {
+                amount.add(slot);
+                if let Some(skb) = Self::empty(&self.qp, slot) {
+                    sent(skb);
+                }
+            }
+        }
+        self.retired.retire_to(end, size);
+        amount
+    }
+
+    /// Drops everything, chained or posted.
+    pub fn clear(&mut self, reset: &Reset<'_>) -> Amount {
+        let mut amount = Amount::default();
+        if !reset.is_of(&self.qp) {
+            return amount;
+        }
+        for slot in self.slots.iter_mut().filter(|slot| slot.skb.is_some()) {
+            amount.add(slot);
+            drop(Self::empty(&self.qp, slot));
+        }
+        self.ring = Producer::new(self.ring.size());
+        self.retired.reset();
+        amount
+    }
+
+    fn empty(qp: &Qp, slot: &mut Slot) -> Option<Skb> {
+        // SAFETY: these entries were mapped, for this HCA, and the device no longer uses them.
+        unsafe { bindings::ipoib_h_unmap_tx(qp.pd().hca().as_ptr(), slot.head, slot.sges.as_ptr(), slot.count) };
+        slot.count = 0;
+        slot.ah = None;
+        slot.skb.take()
+    }
+}
+
+impl Drop for SendQueue {
+    fn drop(&mut self) {
+        let qp = self.qp.clone();
+        if self.slots.iter().all(|slot| slot.skb.is_none()) {
+            return;
+        }
+        match qp.reset() {
+            Ok(reset) => {
+                self.clear(&reset);
+            }
+            Err(errno) => {
+                // The device may still read them: a leak is better.
+                crate::error!("send queue dropped in use, its packets are lost: {errno}");
+                for slot in self.slots.iter_mut() {
+                    core::mem::forget((slot.skb.take(), slot.ah.take()));
+                }
+            }
+        }
+    }
+}

@@ -16,7 +16,10 @@ use crate::{settings, stats};
 impl Ethtool for Port {
     const COUNTERS: &'static [&'static str] = &stats::ALL_NAMES;
     const FLAGS: &'static [&'static str] = &[FLAG_BATCHING, FLAG_ADAPTIVE];
-    const MAX_RINGS: Rings = Rings { rx: RING_RX.max, tx: RING_TX.max };
+    const MAX_RINGS: Rings = Rings {
+        rx: RING_RX.max,
+        tx: RING_TX.max,
+    };
     const NAME: &'static str = DRIVER;
     const VERSION: &'static str = "0.1.0";
 
@@ -66,21 +69,37 @@ impl Ethtool for Port {
     }
 
     fn coalesce(dev: &Dev) -> Coalesce {
-        Coalesce { tx_frames: settings::batch(dev).limit, ..*dev.data().coalesce.lock() }
+        Coalesce {
+            tx_frames: settings::batch(dev).limit,
+            ..*dev.data().coalesce.lock()
+        }
     }
 
     fn set_coalesce(dev: &Dev, new: Coalesce) -> core::result::Result<(), Refusal> {
-        check(new.tx_frames, BATCH_LIMIT, c"tx-frames, the batch limit, must be 1 to 64")?;
+        check(
+            new.tx_frames,
+            BATCH_LIMIT,
+            c"tx-frames, the batch limit, must be 1 to 64",
+        )?;
         check(new.rx_usecs, CQ_MODERATION, c"rx-usecs must be 0 to 65535")?;
-        check(new.rx_frames, CQ_MODERATION, c"rx-frames must be 0 to 65535")?;
+        check(
+            new.rx_frames,
+            CQ_MODERATION,
+            c"rx-frames must be 0 to 65535",
+        )?;
         let port = dev.data();
         let mut current = port.coalesce.lock();
         if (new.rx_usecs, new.rx_frames) != (current.rx_usecs, current.rx_frames) {
             let (usecs, frames) = (new.rx_usecs as u16, new.rx_frames as u16);
             let verbs = port.verbs.lock();
-            let result = verbs.as_ref().map_or(Err(Errno::ENODEV), |verbs| verbs.recv.moderate(usecs, frames));
+            let result = verbs.as_ref().map_or(Err(Errno::ENODEV), |verbs| {
+                verbs.recv.moderate(usecs, frames)
+            });
             result.map_err(|errno| (errno, c"the HCA does not moderate completion events"))?;
-            *current = Coalesce { tx_frames: 0, ..new };
+            *current = Coalesce {
+                tx_frames: 0,
+                ..new
+            };
         }
         drop(current);
         if settings::batch(dev).limit != new.tx_frames {
@@ -98,5 +117,9 @@ impl Ethtool for Port {
 }
 
 fn check(value: u32, limit: Limit, why: &'static CStr) -> core::result::Result<(), Refusal> {
-    if limit.contains(value) { Ok(()) } else { Err((Errno::ERANGE, why)) }
+    if limit.contains(value) {
+        Ok(())
+    } else {
+        Err((Errno::ERANGE, why))
+    }
 }

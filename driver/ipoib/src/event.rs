@@ -65,7 +65,9 @@ pub fn heavy(dev: &Dev) {
 /// Reads the P_Key; RTNL is held. Says whether it is another one.
 pub fn follow_pkey(dev: &Dev) -> bool {
     let port = dev.data();
-    let Ok(pkey) = port.hca.pkey(port.number, 0) else { return false };
+    let Ok(pkey) = port.hca.pkey(port.number, 0) else {
+        return false;
+    };
     let pkey = pkey | 0x8000;
     if core::mem::replace(&mut port.link.lock().pkey, pkey) == pkey {
         return false;
@@ -108,7 +110,10 @@ pub fn follow_mtu(dev: &Dev) {
     };
     if dev.mtu() != mtu {
         if let Err(errno) = dev.set_mtu(mtu) {
-            kernel::warning!("{}: MTU {mtu} of the broadcast group can't be set, {errno}", dev.name());
+            kernel::warning!(
+                "{}: MTU {mtu} of the broadcast group can't be set, {errno}",
+                dev.name()
+            );
         }
     }
     port.link.lock().setting_mtu = false;

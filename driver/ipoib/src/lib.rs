@@ -68,7 +68,13 @@ impl Module {
             }
         })?;
         let client = Registration::new::<Self>()?;
-        Ok(Self { _client: client, _kind: kind, _files: files, _sa: sa, _queue: queue })
+        Ok(Self {
+            _client: client,
+            _kind: kind,
+            _files: files,
+            _sa: sa,
+            _queue: queue,
+        })
     }
 }
 
@@ -98,7 +104,9 @@ impl Client for Module {
 
 /// Says whether a port is in the list of those to take: `hca` or `hca:port`, separated by commas; empty means all.
 fn is_listed(list: &[u8], hca: &str, port: u32) -> bool {
-    let Ok(list) = core::str::from_utf8(list) else { return false };
+    let Ok(list) = core::str::from_utf8(list) else {
+        return false;
+    };
     list.is_empty()
         || list.split(',').any(|entry| match entry.split_once(':') {
             Some((name, number)) => name == hca && number.parse() == Ok(port),

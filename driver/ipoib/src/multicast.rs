@@ -86,7 +86,10 @@ pub fn run(dev: &Dev) {
         dev.queue_xmit(skb);
     }
     if let Err(errno) = result {
-        kernel::warning!("{}: multicast groups can't be compared, {errno}", dev.name());
+        kernel::warning!(
+            "{}: multicast groups can't be compared, {errno}",
+            dev.name()
+        );
         port.works.multicast.queue(dev, 1000);
     } else if let Some(pause) = pause {
         port.works.multicast.queue(dev, pause.max(1));
@@ -112,13 +115,24 @@ pub fn leave_all(dev: &Dev) {
 
 impl Group {
     fn new(mgid: [u8; 16], membership: Membership) -> Self {
-        Self { mgid, membership, progress: Progress::Wanted(now_ms()), attached: None, backoff: 0, wanted: true }
+        Self {
+            mgid,
+            membership,
+            progress: Progress::Wanted(now_ms()),
+            attached: None,
+            backoff: 0,
+            wanted: true,
+        }
     }
 
     fn detach(&mut self, dev: &Dev, qp: Option<&Qp>) {
         if let (Some(mlid), Some(qp)) = (self.attached.take(), qp) {
             if let Err(errno) = qp.detach(&self.mgid, mlid) {
-                kernel::warning!("{}: can't detach from group {:x?}, {errno}", dev.name(), self.mgid);
+                kernel::warning!(
+                    "{}: can't detach from group {:x?}, {errno}",
+                    dev.name(),
+                    self.mgid
+                );
             }
         }
     }
@@ -135,14 +149,23 @@ impl Groups {
         let counters = &dev.data().counters;
         let broadcast_mgid = Address(dev.broadcast()).gid();
         for group in self.list.iter_mut() {
-            let Progress::Joining(join) = &group.progress else { continue };
-            let Some(result) = join.result() else { continue };
+            let Progress::Joining(join) = &group.progress else {
+                continue;
+            };
+            let Some(result) = join.result() else {
+                continue;
+            };
             let is_broadcast = group.mgid == broadcast_mgid;
-            match result.and_then(|mut record| finish(dev, qp, group, &mut record, is_broadcast).map(|ah| (record, ah))) {
+            match result.and_then(|mut record| {
+                finish(dev, qp, group, &mut record, is_broadcast).map(|ah| (record, ah))
+            }) {
                 Ok((record, ah)) => {
                     let progress = core::mem::replace(&mut group.progress, Progress::Wanted(0));
                     if let Progress::Joining(join) = progress {
-                        group.progress = Progress::Member { _join: join, ah: ah.clone() };
+                        group.progress = Progress::Member {
+                            _join: join,
+                            ah: ah.clone(),
+                        };
                     }
                     group.backoff = 0;
                     install(dev, group.mgid, ah, waited);
@@ -155,7 +178,11 @@ impl Groups {
                 Err(errno) => {
                     counters.multicast_failures.add(1);
                     if group.backoff < MAX_BACKOFF_MS && errno != Errno::EAGAIN {
-                        kernel::info!("{}: can't join group {:x?}, {errno}", dev.name(), group.mgid);
+                        kernel::info!(
+                            "{}: can't join group {:x?}, {errno}",
+                            dev.name(),
+                            group.mgid
+                        );
                     }
                     group.detach(dev, Some(qp));
                     group.retry();
@@ -172,7 +199,8 @@ impl Groups {
     fn want_all(&mut self, dev: &Dev, qp: &Arc<Qp>, waited: &mut SkbQueue) -> Result {
         let broadcast = Address(dev.broadcast()).gid();
         if !self.list.iter().any(|group| group.mgid == broadcast) {
-            self.list.push(Group::new(broadcast, Membership::Full), Context::Process)?;
+            self.list
+                .push(Group::new(broadcast, Membership::Full), Context::Process)?;
         }
         // RFC 4391, 5: nothing else before the broadcast group is joined.
         if self.broadcast.is_none() {
@@ -184,15 +212,29 @@ impl Groups {
         let count = dev.multicast(&mut []) as usize;
         let mut addresses = KArray::new(count.saturating_add(8), || [0_u8; 20])?;
         let count = (dev.multicast(&mut addresses) as usize).min(addresses.len());
-        for raw in addresses.iter().take(count).filter(|raw| is_valid(raw, &dev.broadcast())) {
+        for raw in addresses
+            .iter()
+            .take(count)
+            .filter(|raw| is_valid(raw, &dev.broadcast()))
+        {
             self.want(dev, qp, Address(*raw).gid(), Membership::Full)?;
         }
         // Groups that packets go to.
-        let is_group = |address: &Address, state: &State| address.is_multicast() && !matches!(state, State::Failed(_));
-        let count = dev.tx_lock().neighs.iter_mut().filter(|neigh| is_group(&neigh.address, &neigh.state)).count();
+        let is_group = |address: &Address, state: &State| {
+            address.is_multicast() && !matches!(state, State::Failed(_))
+        };
+        let count = dev
+            .tx_lock()
+            .neighs
+            .iter_mut()
+            .filter(|neigh| is_group(&neigh.address, &neigh.state))
+            .count();
         let mut groups = KArray::new(count.saturating_add(8), || [0_u8; 16])?;
         let mut tx = dev.tx_lock();
-        let found = tx.neighs.iter_mut().filter(|neigh| is_group(&neigh.address, &neigh.state));
+        let found = tx
+            .neighs
+            .iter_mut()
+            .filter(|neigh| is_group(&neigh.address, &neigh.state));
         let mut count = 0_usize;
         for (slot, neigh) in groups.iter_mut().zip(found) {
             *slot = neigh.address.gid();
@@ -230,11 +272,15 @@ impl Groups {
             return Ok(());
         }
         let port = dev.data();
-        if port.umcast.load(Ordering::Relaxed) && kernel::sa::is_known(&port.hca, port.number, &mgid) {
+        if port.umcast.load(Ordering::Relaxed)
+            && kernel::sa::is_known(&port.hca, port.number, &mgid)
+        {
             // User space joined it by itself, and the administrator wants that left alone.
             return Ok(());
         }
-        self.list.push(Group::new(mgid, membership), Context::Process).map(|_| ())
+        self.list
+            .push(Group::new(mgid, membership), Context::Process)
+            .map(|_| ())
     }
 
     /// Starts joins that are due; returns the milliseconds until the next is.
@@ -244,8 +290,14 @@ impl Groups {
         let broadcast = Address(dev.broadcast()).gid();
         let mut pause: Option<u32> = None;
         for group in self.list.iter_mut() {
-            let Progress::Wanted(at) = group.progress else { continue };
-            let like = if group.mgid == broadcast { None } else { self.broadcast.as_ref() };
+            let Progress::Wanted(at) = group.progress else {
+                continue;
+            };
+            let like = if group.mgid == broadcast {
+                None
+            } else {
+                self.broadcast.as_ref()
+            };
             if like.is_none() && group.mgid != broadcast {
                 continue;
             }
@@ -265,7 +317,11 @@ impl Groups {
             match Join::start(dev, &port.hca, &request, changed) {
                 Ok(join) => group.progress = Progress::Joining(join),
                 Err(errno) => {
-                    kernel::info!("{}: can't ask to join group {:x?}, {errno}", dev.name(), group.mgid);
+                    kernel::info!(
+                        "{}: can't ask to join group {:x?}, {errno}",
+                        dev.name(),
+                        group.mgid
+                    );
                     group.retry();
                     pause = Some(pause.map_or(group.backoff, |pause| pause.min(group.backoff)));
                 }
@@ -276,11 +332,20 @@ impl Groups {
 }
 
 /// Attaches the queue pair to a joined group and makes the address handle.
-fn finish(dev: &Dev, qp: &Arc<Qp>, group: &mut Group, record: &mut Record, is_broadcast: bool) -> Result<Arc<Ah>> {
+fn finish(
+    dev: &Dev,
+    qp: &Arc<Qp>,
+    group: &mut Group,
+    record: &mut Record,
+    is_broadcast: bool,
+) -> Result<Arc<Ah>> {
     let port = dev.data();
     if is_broadcast {
         let bytes = port.hca.mtu_bytes(port.number, record.mtu());
-        let mtu = bytes.checked_sub(4).filter(|mtu| *mtu >= 68).ok_or(Errno::EINVAL)?;
+        let mtu = bytes
+            .checked_sub(4)
+            .filter(|mtu| *mtu >= 68)
+            .ok_or(Errno::EINVAL)?;
         qp.set_qkey(record.qkey())?;
         {
             let mut link = port.link.lock();

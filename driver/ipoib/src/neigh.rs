@@ -77,7 +77,11 @@ impl Table {
 
     /// Adds a destination that is not yet known. Any context.
     pub fn add(&mut self, address: Address, state: State) -> Result<&mut Neigh> {
-        let neigh = Neigh { address, state, used: true };
+        let neigh = Neigh {
+            address,
+            state,
+            used: true,
+        };
         // The bucket exists: its index is less than the number of buckets.
         let index = Self::bucket(&address);
         match self.buckets.get_mut(index) {

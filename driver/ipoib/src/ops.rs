@@ -3,9 +3,7 @@
 
 use core::sync::atomic::Ordering;
 
-use ipoib_core::abi::{
-    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
-};
+use ipoib_core::abi::{ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST};
 use ipoib_core::batch::Mode;
 use ipoib_core::limits::BATCH_LIMIT;
 use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
@@ -56,7 +54,10 @@ impl Driver for Port {
     fn tx_timeout(dev: &Dev) {
         let port = dev.data();
         port.counters.tx_timeouts.add(1);
-        kernel::warning!("{}: transmit timeout, restarting the queue pair", dev.name());
+        kernel::warning!(
+            "{}: transmit timeout, restarting the queue pair",
+            dev.name()
+        );
         port.works.recover.queue(dev, 0);
     }
 
@@ -100,9 +101,16 @@ impl Driver for Port {
         match attributes.u16(ATTR_MODE) {
             None | Some(0) => {}
             Some(1) => {
-                return Err(attributes.refuse(Errno::EOPNOTSUPP, c"connected mode is not supported by ipoib_batch yet"));
+                return Err(attributes.refuse(
+                    Errno::EOPNOTSUPP,
+                    c"connected mode is not supported by ipoib_batch yet",
+                ));
             }
-            Some(_) => return Err(attributes.refuse(Errno::EINVAL, c"mode must be 0 (datagram) or 1 (connected)")),
+            Some(_) => {
+                return Err(
+                    attributes.refuse(Errno::EINVAL, c"mode must be 0 (datagram) or 1 (connected)")
+                );
+            }
         }
         let umcast = attributes.u16(ATTR_UMCAST);
         if umcast.is_some_and(|value| value > 1) {
@@ -110,12 +118,18 @@ impl Driver for Port {
         }
         if let Some(pkey) = attributes.u16(ATTR_PKEY) {
             if pkey != dev.data().link.lock().pkey {
-                return Err(attributes.refuse(Errno::EOPNOTSUPP, c"the P_Key of an interface can't be changed"));
+                return Err(attributes.refuse(
+                    Errno::EOPNOTSUPP,
+                    c"the P_Key of an interface can't be changed",
+                ));
             }
         }
         let mode = attributes.u32(ATTR_BATCHING).map(Mode::from_raw);
         if mode == Some(None) {
-            return Err(attributes.refuse(Errno::EINVAL, c"batching must be 0 (off), 1 (on) or 2 (adaptive)"));
+            return Err(attributes.refuse(
+                Errno::EINVAL,
+                c"batching must be 0 (off), 1 (on) or 2 (adaptive)",
+            ));
         }
         let limit = attributes.u32(ATTR_BATCH_LIMIT);
         if limit.is_some_and(|limit| !BATCH_LIMIT.contains(limit)) {

@@ -43,13 +43,22 @@ pub fn run(dev: &Dev) {
 fn next(dev: &Dev) -> Option<[u8; 16]> {
     loop {
         let mut tx = dev.tx_lock();
-        let gid = tx.neighs.iter_mut().find_map(|neigh| match &mut neigh.state {
-            State::Waiting { asked, .. } if !*asked && !neigh.address.is_multicast() => Some(neigh.address.gid()),
-            _ => None,
-        })?;
+        let gid = tx
+            .neighs
+            .iter_mut()
+            .find_map(|neigh| match &mut neigh.state {
+                State::Waiting { asked, .. } if !*asked && !neigh.address.is_multicast() => {
+                    Some(neigh.address.gid())
+                }
+                _ => None,
+            })?;
         let mut asked_before = false;
         let mut known = None;
-        for neigh in tx.neighs.iter_mut().filter(|neigh| neigh.address.gid() == gid) {
+        for neigh in tx
+            .neighs
+            .iter_mut()
+            .filter(|neigh| neigh.address.gid() == gid)
+        {
             match &mut neigh.state {
                 State::Waiting { asked, .. } => asked_before |= core::mem::replace(asked, true),
                 State::Ready(ah) => known = Some(ah.clone()),
@@ -82,7 +91,11 @@ fn install(dev: &Dev, gid: [u8; 16], ah: &Arc<Ah>) {
     let mut waited = SkbQueue::default();
     let mut tx = dev.tx_lock();
     if tx.up {
-        for neigh in tx.neighs.iter_mut().filter(|neigh| neigh.address.gid() == gid) {
+        for neigh in tx
+            .neighs
+            .iter_mut()
+            .filter(|neigh| neigh.address.gid() == gid)
+        {
             if let State::Waiting { queue, .. } = &mut neigh.state {
                 waited.append(queue);
                 neigh.state = State::Ready(ah.clone());
@@ -102,7 +115,11 @@ fn fail(dev: &Dev, gid: [u8; 16], errno: Errno) {
     let mut lost = SkbQueue::default();
     let mut tx = dev.tx_lock();
     counters.path_failures.add(1);
-    for neigh in tx.neighs.iter_mut().filter(|neigh| neigh.address.gid() == gid) {
+    for neigh in tx
+        .neighs
+        .iter_mut()
+        .filter(|neigh| neigh.address.gid() == gid)
+    {
         if let State::Waiting { queue, .. } = &mut neigh.state {
             counters.tx_drop_path.add(queue.len());
             lost.append(queue);

@@ -120,7 +120,10 @@ pub struct Port {
 
 /// Returns a ring size that the driver takes, near the wanted one.
 fn ring_size(wanted: u32, limit: ipoib_core::limits::Limit) -> u32 {
-    wanted.clamp(limit.min, limit.max).next_power_of_two().min(limit.max)
+    wanted
+        .clamp(limit.min, limit.max)
+        .next_power_of_two()
+        .min(limit.max)
 }
 
 impl Port {
@@ -131,7 +134,14 @@ impl Port {
         let pkey = hca.pkey(number, 0)? | 0x8000;
         let mtu = state.max_mtu.saturating_sub(ENCAP_LEN as u32);
         let make = || {
-            let link = Link { gid, pkey, admin_mtu: mtu, group_mtu: None, traffic_class: 0, setting_mtu: false };
+            let link = Link {
+                gid,
+                pkey,
+                admin_mtu: mtu,
+                group_mtu: None,
+                traffic_class: 0,
+                setting_mtu: false,
+            };
             let tx = Tx {
                 queue: None,
                 batch: Batch::default(),
@@ -200,22 +210,34 @@ impl Port {
 
     /// Has a path found, or a group joined, for packets that wait. Any context.
     pub fn ask(&self, dev: &Dev, group: bool) {
-        let work = if group { &self.works.multicast } else { &self.works.path };
+        let work = if group {
+            &self.works.multicast
+        } else {
+            &self.works.path
+        };
         work.queue(dev, 0);
     }
 
     /// Returns the queue pair while it is ready.
     pub fn qp(&self) -> Option<Arc<Qp>> {
         let verbs = self.verbs.lock();
-        verbs.as_ref().filter(|verbs| verbs.started).map(|verbs| verbs.qp.clone())
+        verbs
+            .as_ref()
+            .filter(|verbs| verbs.started)
+            .map(|verbs| verbs.qp.clone())
     }
 
     /// Reads our GID anew. RTNL is held, or the device is not registered.
     pub fn update_gid(&self, dev: &Dev) {
-        let Ok(gid) = self.hca.gid(self.number, 0) else { return };
+        let Ok(gid) = self.hca.gid(self.number, 0) else {
+            return;
+        };
         let changed = core::mem::replace(&mut self.link.lock().gid, gid) != gid;
         let [.., a, b, c, d, e, f, g, h] = gid;
-        self.interface_id.store(u64::from_be_bytes([a, b, c, d, e, f, g, h]), Ordering::Relaxed);
+        self.interface_id.store(
+            u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            Ordering::Relaxed,
+        );
         if changed {
             dev.set_address(4, &gid);
         }
@@ -233,10 +255,21 @@ pub fn init(dev: &Dev) -> Result {
     let pd = Pd::new(hca)?;
     // The two pollers of an interface, and the interfaces, use different vectors.
     let vector = (dev.ifindex() as u32).wrapping_mul(2);
-    let recv = CqNapi::new(dev, hca, rings.rx.wrapping_add(1), vector, rx::poll, Rx::default())?;
+    let recv = CqNapi::new(
+        dev,
+        hca,
+        rings.rx.wrapping_add(1),
+        vector,
+        rx::poll,
+        Rx::default(),
+    )?;
     let send = CqNapi::new(dev, hca, rings.tx, vector.wrapping_add(1), tx::poll, ())?;
     let max_sge = hca.max_send_sge().clamp(1, 18);
-    let size = QpSize { send: rings.tx, recv: rings.rx, send_sge: max_sge };
+    let size = QpSize {
+        send: rings.tx,
+        recv: rings.rx,
+        send_sge: max_sge,
+    };
     let qp = Qp::new(&pd, port.number, &send, &recv, size)?;
     let buffer = dev.max_mtu().wrapping_add((GRH_LEN + ENCAP_LEN) as u32);
     let queue = RecvQueue::new(qp.clone(), rx_size, buffer)?;
@@ -250,7 +283,13 @@ pub fn init(dev: &Dev) -> Result {
     port.qpn.store(qp.number(), Ordering::Relaxed);
     port.update_gid(dev);
     let events = Handler::new(dev, hca, port.number, event::notice)?;
-    *port.verbs.lock() = Some(Verbs { qp, send, recv, started: false, _events: events });
+    *port.verbs.lock() = Some(Verbs {
+        qp,
+        send,
+        recv,
+        started: false,
+        _events: events,
+    });
     Ok(())
 }
 
@@ -272,11 +311,17 @@ pub fn start(dev: &Dev) -> Result<bool> {
     let port = dev.data();
     let link = *port.link.lock();
     let Ok(index) = port.hca.find_pkey(port.number, link.pkey) else {
-        kernel::warning!("{}: P_Key {:#06x} is not in the port's table, waiting for it", dev.name(), link.pkey);
+        kernel::warning!(
+            "{}: P_Key {:#06x} is not in the port's table, waiting for it",
+            dev.name(),
+            link.pkey
+        );
         return Ok(false);
     };
     let mut verbs = port.verbs.lock();
-    let Some(verbs) = verbs.as_mut() else { return Err(Errno::ENODEV) };
+    let Some(verbs) = verbs.as_mut() else {
+        return Err(Errno::ENODEV);
+    };
     if verbs.started {
         return Ok(true);
     }
@@ -325,7 +370,9 @@ pub fn stop(dev: &Dev) {
     }
     multicast::leave_all(dev);
     let mut verbs = port.verbs.lock();
-    let Some(verbs) = verbs.as_mut().filter(|verbs| verbs.started) else { return };
+    let Some(verbs) = verbs.as_mut().filter(|verbs| verbs.started) else {
+        return;
+    };
     port.receiving.store(false, Ordering::Release);
     if let Err(errno) = verbs.qp.flush() {
         kernel::warning!("{}: the queue pair can't be flushed, {errno}", dev.name());
@@ -339,7 +386,10 @@ pub fn stop(dev: &Dev) {
         (sends, receives) = pending(dev);
     }
     if sends > 0 || receives > 0 {
-        kernel::warning!("{}: {sends} sends and {receives} receives were not flushed", dev.name());
+        kernel::warning!(
+            "{}: {sends} sends and {receives} receives were not flushed",
+            dev.name()
+        );
     }
     verbs.send.disable();
     verbs.recv.disable();
@@ -348,7 +398,11 @@ pub fn stop(dev: &Dev) {
 }
 
 fn pending(dev: &Dev) -> (u32, u32) {
-    let sends = dev.tx_lock().queue.as_ref().map_or(0, SendQueue::outstanding);
+    let sends = dev
+        .tx_lock()
+        .queue
+        .as_ref()
+        .map_or(0, SendQueue::outstanding);
     (sends, dev.data().posted.load(Ordering::Acquire))
 }
 
@@ -358,7 +412,10 @@ fn clear(dev: &Dev, verbs: &Verbs) {
     match verbs.qp.reset() {
         Ok(reset) => {
             let mut tx = dev.tx_lock();
-            let lost = tx.queue.as_mut().map_or(0, |queue| queue.clear(&reset).skbs);
+            let lost = tx
+                .queue
+                .as_mut()
+                .map_or(0, |queue| queue.clear(&reset).skbs);
             port.counters.tx_drop_down.add(lost);
             drop(tx);
             if let Some(mut rx) = verbs.recv.state() {

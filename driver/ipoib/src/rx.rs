@@ -34,7 +34,10 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
             if !wc.is_ok() && !wc.is_flushed() {
                 counters.rx_errors.add(1);
                 let (status, vendor) = wc.status();
-                kernel::warning!("{}: a receive failed, status {status}, vendor error {vendor:#x}", dev.name());
+                kernel::warning!(
+                    "{}: a receive failed, status {status}, vendor error {vendor:#x}",
+                    dev.name()
+                );
             }
             match queue.complete(dev, wc) {
                 Received::Packet(skb) => receive(dev, port, poll, wc, skb),
@@ -48,7 +51,10 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
                 Ok(rung) => counters.rx_doorbells.add(rung),
                 Err(errno) => {
                     counters.rx_errors.add(1);
-                    kernel::warning!("{}: the HCA refused receive buffers, {errno}; restarting", dev.name());
+                    kernel::warning!(
+                        "{}: the HCA refused receive buffers, {errno}; restarting",
+                        dev.name()
+                    );
                     port.works.recover.queue(dev, 100);
                     break;
                 }
@@ -80,14 +86,23 @@ fn receive(dev: &Dev, port: &Port, poll: &Poll, wc: &Wc, mut skb: Skb) {
     let grh = grh.first_chunk::<GRH_LEN>().filter(|_| wc.has_grh());
     // The GRH ends with the GIDs of source and destination.
     if let Some(grh) = grh {
-        let (sgid, dgid) = (grh.get(8..24).unwrap_or_default(), grh.get(24..40).unwrap_or_default());
+        let (sgid, dgid) = (
+            grh.get(8..24).unwrap_or_default(),
+            grh.get(24..40).unwrap_or_default(),
+        );
         if dgid.first() == Some(&0xff) {
             let broadcast = dev.broadcast();
             let is_broadcast = broadcast.get(4..20).is_some_and(|gid| gid == dgid);
-            to = if is_broadcast { PacketType::Broadcast } else { PacketType::Multicast };
+            to = if is_broadcast {
+                PacketType::Broadcast
+            } else {
+                PacketType::Multicast
+            };
         }
         // A multicast packet of ours that the HCA replicated.
-        let own = sgid.get(8..16).is_some_and(|id| id == port.interface_id.load(Ordering::Relaxed).to_be_bytes());
+        let own = sgid
+            .get(8..16)
+            .is_some_and(|id| id == port.interface_id.load(Ordering::Relaxed).to_be_bytes());
         if own && to != PacketType::Host && port.is_own(wc.source()) {
             counters.rx_drop_own.add(1);
             return;
@@ -95,7 +110,9 @@ fn receive(dev: &Dev, port: &Port, poll: &Poll, wc: &Wc, mut skb: Skb) {
     }
     let checksum_ok = wc.checksum_ok() && kernel::netdev::has_rx_checksum(dev);
     counters.rx_packets.add(1);
-    counters.rx_bytes.add(skb.len().wrapping_sub((GRH_LEN + ENCAP_LEN) as u32));
+    counters
+        .rx_bytes
+        .add(skb.len().wrapping_sub((GRH_LEN + ENCAP_LEN) as u32));
     if to == PacketType::Multicast {
         counters.rx_multicast.add(1);
     }

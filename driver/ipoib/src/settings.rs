@@ -54,11 +54,19 @@ pub fn set_rings(dev: &Dev, rings: Rings) -> Result<(), Refusal> {
     if result.is_err() {
         *port.rings.lock() = old;
         if let Err(errno) = port::init(dev) {
-            kernel::error!("{}: no queue pair, not even with the old ring sizes, {errno}", dev.name());
+            kernel::error!(
+                "{}: no queue pair, not even with the old ring sizes, {errno}",
+                dev.name()
+            );
         }
     }
     if running {
         result = result.and(port::start(dev).map(|_| ()));
     }
-    result.map_err(|errno: Errno| (errno, c"the HCA or the memory does not allow rings of these sizes"))
+    result.map_err(|errno: Errno| {
+        (
+            errno,
+            c"the HCA or the memory does not allow rings of these sizes",
+        )
+    })
 }

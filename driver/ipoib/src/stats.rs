@@ -13,7 +13,8 @@ impl Counter {
     /// Adds.
     pub fn add(&self, n: u32) {
         let value = self.0.load(Ordering::Relaxed);
-        self.0.store(value.wrapping_add(u64::from(n)), Ordering::Relaxed);
+        self.0
+            .store(value.wrapping_add(u64::from(n)), Ordering::Relaxed);
     }
 
     /// Reads.
@@ -189,8 +190,13 @@ impl Counters {
 
     /// Returns the packets dropped on their way in; our own multicast packets are not lost.
     pub fn rx_dropped(&self) -> u64 {
-        [&self.rx_drop_short, &self.rx_drop_long, &self.rx_drop_ethertype, &self.rx_drop_memory]
-            .iter()
-            .fold(0, |sum, counter| sum.wrapping_add(counter.get()))
+        [
+            &self.rx_drop_short,
+            &self.rx_drop_long,
+            &self.rx_drop_ethertype,
+            &self.rx_drop_memory,
+        ]
+        .iter()
+        .fold(0, |sum, counter| sum.wrapping_add(counter.get()))
     }
 }

@@ -32,7 +32,13 @@ pub fn files() -> Result<Files<Port>> {
         },
         File {
             name: c"umcast",
-            show: Some(|dev, text| writeln!(text, "{}", u8::from(dev.data().umcast.load(Ordering::Relaxed)))),
+            show: Some(|dev, text| {
+                writeln!(
+                    text,
+                    "{}",
+                    u8::from(dev.data().umcast.load(Ordering::Relaxed))
+                )
+            }),
             store: Some(|dev, value| {
                 let on = match value {
                     "0" => false,
@@ -50,7 +56,10 @@ pub fn files() -> Result<Files<Port>> {
             name: c"batching",
             show: Some(|dev, text| writeln!(text, "{}", settings::batch(dev).mode.name())),
             store: Some(|dev, value| {
-                let mode = Mode::ALL.into_iter().find(|mode| mode.name() == value).ok_or(Errno::EINVAL)?;
+                let mode = Mode::ALL
+                    .into_iter()
+                    .find(|mode| mode.name() == value)
+                    .ok_or(Errno::EINVAL)?;
                 settings::set_mode(dev, mode);
                 rtnl::notify(dev);
                 Ok(())

@@ -101,19 +101,29 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
                 return Outcome::Gone;
             };
             skb.pull(ADDRESS_LEN as u32);
-            let header = if skb.gso_size() > 0 { skb.tcp_headers() } else { 0 };
+            let header = if skb.gso_size() > 0 {
+                skb.tcp_headers()
+            } else {
+                0
+            };
             if header == 0 && skb.len() > tx.mtu.saturating_add(ENCAP_LEN as u32) {
                 counters.tx_drop_too_long.add(1);
                 return Outcome::Gone;
             }
-            let target = Target { ah, qpn: to.qpn(), qkey: tx.qkey };
+            let target = Target {
+                ah,
+                qpn: to.qpn(),
+                qkey: tx.qkey,
+            };
             match queue.push(skb, target, header) {
                 Ok(bytes) => {
                     if queue.free() == 0 {
                         dev.stop_queue();
                         counters.tx_queue_stops.add(1);
                     }
-                    return Outcome::Chained { stopped: dev.sent(bytes, more) };
+                    return Outcome::Chained {
+                        stopped: dev.sent(bytes, more),
+                    };
                 }
                 Err(Errno::EBUSY) => counters.tx_drop_ring.add(1),
                 Err(_) => counters.tx_drop_map.add(1),
@@ -134,12 +144,19 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
         }
         State::Failed(until) => {
             if left_ms(*until) > 0 {
-                let lost = if to.is_multicast() { &counters.tx_drop_multicast } else { &counters.tx_drop_path };
+                let lost = if to.is_multicast() {
+                    &counters.tx_drop_multicast
+                } else {
+                    &counters.tx_drop_path
+                };
                 lost.add(1);
             } else {
                 let mut queue = SkbQueue::default();
                 queue.push(skb);
-                neigh.state = State::Waiting { queue, asked: false };
+                neigh.state = State::Waiting {
+                    queue,
+                    asked: false,
+                };
                 dev.data().ask(dev, to.is_multicast());
             }
         }
@@ -155,7 +172,17 @@ fn wait_for_new(dev: &Dev, tx: &mut Tx, to: Address, skb: Skb) {
     }
     let mut queue = SkbQueue::default();
     queue.push(skb);
-    if tx.neighs.add(to, State::Waiting { queue, asked: false }).is_ok() {
+    if tx
+        .neighs
+        .add(
+            to,
+            State::Waiting {
+                queue,
+                asked: false,
+            },
+        )
+        .is_ok()
+    {
         port.ask(dev, to.is_multicast());
     } else {
         port.counters.tx_drop_memory.add(1);
@@ -169,7 +196,9 @@ pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
     if posted.taken > 0 || posted.refused.is_some() {
         counters.doorbell(posted.taken, reason);
     }
-    let Some((lost, errno)) = posted.refused else { return };
+    let Some((lost, errno)) = posted.refused else {
+        return;
+    };
     counters.tx_drop_post.add(lost.skbs);
     counters.tx_errors.add(1);
     dev.completed(lost.skbs, lost.bytes);
@@ -179,8 +208,12 @@ pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
     }
     // What was taken has no signalled end, and the queue pair may be in error.
     if tx.up {
-        kernel::warning!("{}: the HCA refused {} of {} sends, {errno}; restarting", dev.name(), lost.skbs,
-            lost.skbs.wrapping_add(posted.taken));
+        kernel::warning!(
+            "{}: the HCA refused {} of {} sends, {errno}; restarting",
+            dev.name(),
+            lost.skbs,
+            lost.skbs.wrapping_add(posted.taken)
+        );
         dev.data().works.recover.queue(dev, 0);
     }
 }
@@ -214,7 +247,13 @@ pub fn poll(dev: &Dev, poll: &Poll, _state: &mut (), budget: u32) -> u32 {
     done
 }
 
-fn serve<'a>(dev: &Dev, tx: &mut Tx, port: &Port, wcs: impl Iterator<Item = &'a Wc>, freed: &mut SkbQueue) {
+fn serve<'a>(
+    dev: &Dev,
+    tx: &mut Tx,
+    port: &Port,
+    wcs: impl Iterator<Item = &'a Wc>,
+    freed: &mut SkbQueue,
+) {
     let counters = &port.counters;
     let Some(queue) = &mut tx.queue else { return };
     let mut total = Amount::default();
@@ -234,7 +273,10 @@ fn serve<'a>(dev: &Dev, tx: &mut Tx, port: &Port, wcs: impl Iterator<Item = &'a 
             counters.tx_packets.add(sent);
             counters.tx_errors.add(1);
             let (status, vendor) = wc.status();
-            kernel::warning!("{}: a send failed, status {status}, vendor error {vendor:#x}", dev.name());
+            kernel::warning!(
+                "{}: a send failed, status {status}, vendor error {vendor:#x}",
+                dev.name()
+            );
             port.works.recover.queue(dev, 0);
         }
     }

@@ -35,7 +35,8 @@ impl<T> KBox<T> {
     pub fn new(value: T, context: Context) -> Result<Self> {
         const { assert!(mem::align_of::<T>() <= 8 && mem::size_of::<T>() > 0) };
         // SAFETY: kzalloc takes any size; its memory is aligned for 8 bytes at least.
-        let raw = unsafe { bindings::ipoib_h_kzalloc(mem::size_of::<T>(), context == Context::Atomic) };
+        let raw =
+            unsafe { bindings::ipoib_h_kzalloc(mem::size_of::<T>(), context == Context::Atomic) };
         let ptr = NonNull::new(raw.cast::<T>()).ok_or(Errno::ENOMEM)?;
         // SAFETY: the memory is new, large enough and aligned.
         unsafe { ptr.write(value) };
@@ -110,7 +111,9 @@ impl<T> KArray<T> {
     /// `ENOMEM`.
     pub fn new(len: usize, mut make: impl FnMut() -> T) -> Result<Self> {
         const { assert!(mem::align_of::<T>() <= 8 && mem::size_of::<T>() > 0) };
-        let size = mem::size_of::<T>().checked_mul(len.max(1)).ok_or(Errno::ENOMEM)?;
+        let size = mem::size_of::<T>()
+            .checked_mul(len.max(1))
+            .ok_or(Errno::ENOMEM)?;
         // SAFETY: kvzalloc takes any size; its memory is aligned for 8 bytes at least.
         let raw = unsafe { bindings::ipoib_h_kvzalloc(size) };
         let ptr = NonNull::new(raw.cast::<T>()).ok_or(Errno::ENOMEM)?;
@@ -179,7 +182,9 @@ impl<T> Arc<T> {
 impl<T> Clone for Arc<T> {
     fn clone(&self) -> Self {
         // SAFETY: a reference keeps the value alive.
-        unsafe { self.0.as_ref() }.count.fetch_add(1, Ordering::Relaxed);
+        unsafe { self.0.as_ref() }
+            .count
+            .fetch_add(1, Ordering::Relaxed);
         Self(self.0)
     }
 }
@@ -196,7 +201,11 @@ impl<T> Deref for Arc<T> {
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
         // SAFETY: a reference keeps the value alive.
-        if unsafe { self.0.as_ref() }.count.fetch_sub(1, Ordering::Release) == 1 {
+        if unsafe { self.0.as_ref() }
+            .count
+            .fetch_sub(1, Ordering::Release)
+            == 1
+        {
             fence(Ordering::Acquire);
             // SAFETY: that was the last reference; the memory came from a box.
             drop(unsafe { KBox::from_raw(self.0.as_ptr()) });

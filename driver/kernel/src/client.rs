@@ -59,7 +59,11 @@ impl Drop for Registration {
 #[must_use]
 pub fn is_infiniband(hca: &Hca, port: u32) -> bool {
     // SAFETY: the device is valid; a port out of range is no port of its table.
-    unsafe { port >= 1 && port <= (*hca.as_ptr()).phys_port_cnt && bindings::ipoib_h_is_ib_port(hca.as_ptr(), port) }
+    unsafe {
+        port >= 1
+            && port <= (*hca.as_ptr()).phys_port_cnt
+            && bindings::ipoib_h_is_ib_port(hca.as_ptr(), port)
+    }
 }
 
 /// Says whether the HCA brings its own IPoIB netdev for a port.
@@ -133,12 +137,19 @@ pub(crate) unsafe fn register<D: Driver>(
     make: impl FnOnce() -> Result<(D, D::Tx)>,
     setup: fn(&Device<D>),
 ) -> core::result::Result<(), (Errno, bool)> {
-    let entry = Entry { next: DEVICES.load(Ordering::Acquire), dev, hca: hca.as_ptr() };
+    let entry = Entry {
+        next: DEVICES.load(Ordering::Acquire),
+        dev,
+        hca: hca.as_ptr(),
+    };
     let entry = KBox::new(entry, Context::Process).map_err(|errno| (errno, false))?;
     let (data, tx) = make().map_err(|errno| (errno, false))?;
     // SAFETY: as the caller says; the data are written before anything can use them.
     unsafe {
-        private::<D>(dev).write(Private { data, tx: tx.into() });
+        private::<D>(dev).write(Private {
+            data,
+            tx: tx.into(),
+        });
         bindings::ipoib_h_set_parent(dev, hca.as_ptr());
         (*dev).dev_port = port.wrapping_sub(1) as u16;
         setup(Device::from_raw(dev));

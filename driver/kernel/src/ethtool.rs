@@ -6,8 +6,8 @@ use core::marker::PhantomData;
 use core::{mem, slice};
 
 use bindings::{
-    ethtool_coalesce, ethtool_drvinfo, ethtool_link_ksettings, ethtool_ops, ethtool_ringparam, ethtool_stats,
-    kernel_ethtool_coalesce, kernel_ethtool_ringparam, net_device, netlink_ext_ack,
+    ethtool_coalesce, ethtool_drvinfo, ethtool_link_ksettings, ethtool_ops, ethtool_ringparam,
+    ethtool_stats, kernel_ethtool_coalesce, kernel_ethtool_ringparam, net_device, netlink_ext_ack,
 };
 
 use crate::error::{Errno, Result};
@@ -109,9 +109,15 @@ unsafe extern "C" fn get_drvinfo<D: Driver>(dev: *mut net_device, info: *mut eth
     unsafe {
         copy_text(&mut (*info).driver, D::NAME);
         copy_text(&mut (*info).version, D::VERSION);
-        copy_text(&mut (*info).fw_version, crate::netdev::c_str(&D::firmware(Device::from_raw(dev))));
+        copy_text(
+            &mut (*info).fw_version,
+            crate::netdev::c_str(&D::firmware(Device::from_raw(dev))),
+        );
         if let Some(name) = bindings::ipoib_h_parent_name(dev).as_ref() {
-            copy_text(&mut (*info).bus_info, CStr::from_ptr(name).to_str().unwrap_or(""));
+            copy_text(
+                &mut (*info).bus_info,
+                CStr::from_ptr(name).to_str().unwrap_or(""),
+            );
         }
     }
 }
@@ -173,7 +179,10 @@ unsafe extern "C" fn set_ringparam<D: Driver>(
 ) -> c_int {
     // SAFETY: see above.
     unsafe {
-        let to = Rings { rx: (*from).rx_pending, tx: (*from).tx_pending };
+        let to = Rings {
+            rx: (*from).rx_pending,
+            tx: (*from).tx_pending,
+        };
         answer(extack, D::set_rings(Device::from_raw(dev), to))
     }
 }
@@ -196,15 +205,25 @@ unsafe extern "C" fn get_sset_count<D: Driver>(_dev: *mut net_device, which: c_i
 unsafe extern "C" fn get_strings<D: Driver>(_dev: *mut net_device, which: u32, to: *mut u8) {
     let names = set::<D>(which);
     // SAFETY: ethtool allocates 32 bytes for each string of the set.
-    let to = unsafe { slice::from_raw_parts_mut(to.cast::<core::ffi::c_char>(), names.len() * NAME) };
+    let to =
+        unsafe { slice::from_raw_parts_mut(to.cast::<core::ffi::c_char>(), names.len() * NAME) };
     for (to, name) in to.chunks_exact_mut(NAME).zip(names) {
         copy_text(to, name);
     }
 }
 
-unsafe extern "C" fn get_ethtool_stats<D: Driver>(dev: *mut net_device, _stats: *mut ethtool_stats, to: *mut u64) {
+unsafe extern "C" fn get_ethtool_stats<D: Driver>(
+    dev: *mut net_device,
+    _stats: *mut ethtool_stats,
+    to: *mut u64,
+) {
     // SAFETY: ethtool allocates a number for each string of the set.
-    unsafe { D::counters(Device::from_raw(dev), slice::from_raw_parts_mut(to, D::COUNTERS.len())) };
+    unsafe {
+        D::counters(
+            Device::from_raw(dev),
+            slice::from_raw_parts_mut(to, D::COUNTERS.len()),
+        )
+    };
 }
 
 unsafe extern "C" fn get_priv_flags<D: Driver>(dev: *mut net_device) -> u32 {
@@ -217,13 +236,20 @@ unsafe extern "C" fn set_priv_flags<D: Driver>(dev: *mut net_device, flags: u32)
     Errno::ret(D::set_flags(unsafe { Device::from_raw(dev) }, flags))
 }
 
-unsafe extern "C" fn get_link_ksettings<D: Driver>(dev: *mut net_device, to: *mut ethtool_link_ksettings) -> c_int {
+unsafe extern "C" fn get_link_ksettings<D: Driver>(
+    dev: *mut net_device,
+    to: *mut ethtool_link_ksettings,
+) -> c_int {
     // SAFETY: see above.
     let speed = D::speed(unsafe { Device::from_raw(dev) });
     // SAFETY: see above.
     let base = unsafe { &mut (*to).base };
     base.speed = speed.unwrap_or(bindings::SPEED_UNKNOWN as u32);
-    base.duplex = if speed.is_some() { bindings::DUPLEX_FULL } else { bindings::DUPLEX_UNKNOWN } as u8;
+    base.duplex = if speed.is_some() {
+        bindings::DUPLEX_FULL
+    } else {
+        bindings::DUPLEX_UNKNOWN
+    } as u8;
     base.autoneg = 0;
     // PORT_OTHER.
     base.port = 0xff;

@@ -58,7 +58,10 @@ impl<D: Driver> Handler<D> {
             bindings::ipoib_h_event_init(handler, hca.as_ptr(), Some(handle::<D>));
             bindings::ib_register_event_handler(handler);
         }
-        Ok(Self { inner, _hca: hca.clone() })
+        Ok(Self {
+            inner,
+            _hca: hca.clone(),
+        })
     }
 }
 

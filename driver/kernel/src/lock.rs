@@ -27,7 +27,10 @@ impl<T> SpinLock<T> {
     ///
     /// `ENOMEM`.
     pub fn new(data: T) -> Result<Self> {
-        let raw = KBox::new(UnsafeCell::new(bindings::spinlock_t::default()), Context::Process)?;
+        let raw = KBox::new(
+            UnsafeCell::new(bindings::spinlock_t::default()),
+            Context::Process,
+        )?;
         // SAFETY: the lock is new and nobody else knows it.
         unsafe { bindings::ipoib_h_spin_init(raw.get()) };
         let data = UnsafeCell::new(data);
@@ -89,7 +92,10 @@ impl<T> Mutex<T> {
     ///
     /// `ENOMEM`.
     pub fn new(data: T) -> Result<Self> {
-        let raw = KBox::new(UnsafeCell::new(bindings::mutex::default()), Context::Process)?;
+        let raw = KBox::new(
+            UnsafeCell::new(bindings::mutex::default()),
+            Context::Process,
+        )?;
         // SAFETY: the lock is new and nobody else knows it.
         unsafe { bindings::ipoib_h_mutex_init(raw.get()) };
         let data = UnsafeCell::new(data);

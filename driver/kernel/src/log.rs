@@ -47,7 +47,13 @@ pub fn line(level: Level, args: fmt::Arguments<'_>) {
         Level::Info => c"\x016ipoib_batch: %.*s\n",
     };
     // SAFETY: the format takes an int and that many bytes of a string, which `text` has.
-    unsafe { bindings::_printk(format.as_ptr(), line.len as core::ffi::c_int, line.text.as_ptr()) };
+    unsafe {
+        bindings::_printk(
+            format.as_ptr(),
+            line.len as core::ffi::c_int,
+            line.text.as_ptr(),
+        )
+    };
 }
 
 /// Logs an error.

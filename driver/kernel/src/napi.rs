@@ -73,7 +73,14 @@ impl Poll {
 
 impl<D: Driver, S: Send> CqNapi<D, S> {
     /// Makes a completion queue of at least `cqe` entries, with its poller disabled. RTNL is held.
-    pub fn new(dev: &Device<D>, hca: &Hca, cqe: u32, vector: u32, poll: PollFn<D, S>, state: S) -> Result<Self> {
+    pub fn new(
+        dev: &Device<D>,
+        hca: &Hca,
+        cqe: u32,
+        vector: u32,
+        poll: PollFn<D, S>,
+        state: S,
+    ) -> Result<Self> {
         let inner = Inner {
             napi: UnsafeCell::new(napi_struct::default()),
             cq: ptr::null_mut(),
@@ -84,7 +91,9 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
         let enabled = Mutex::new(false)?;
         let mut inner = KBox::new(inner, Context::Process)?;
         // SAFETY: the device is valid.
-        let vectors = u32::try_from(unsafe { (*hca.as_ptr()).num_comp_vectors }).unwrap_or(1).max(1);
+        let vectors = u32::try_from(unsafe { (*hca.as_ptr()).num_comp_vectors })
+            .unwrap_or(1)
+            .max(1);
         let attr = bindings::ib_cq_init_attr {
             cqe,
             comp_vector: vector.checked_rem(vectors).unwrap_or(0),
@@ -102,8 +111,19 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
             )
         })?;
         // SAFETY: the device is valid and stays so while its data hold `self`; the NAPI is new and boxed.
-        unsafe { bindings::netif_napi_add_weight(dev.as_ptr(), inner.napi.get(), Some(poll_cb::<D, S>), 64) };
-        let this = Self { inner: Some(inner), enabled, hca: hca.clone() };
+        unsafe {
+            bindings::netif_napi_add_weight(
+                dev.as_ptr(),
+                inner.napi.get(),
+                Some(poll_cb::<D, S>),
+                64,
+            )
+        };
+        let this = Self {
+            inner: Some(inner),
+            enabled,
+            hca: hca.clone(),
+        };
         this.arm();
         Ok(this)
     }
@@ -112,7 +132,9 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
 impl<D, S> CqNapi<D, S> {
     /// Returns the CQ.
     pub(crate) fn cq(&self) -> *mut ib_cq {
-        self.inner.as_ref().map_or(ptr::null_mut(), |inner| inner.cq)
+        self.inner
+            .as_ref()
+            .map_or(ptr::null_mut(), |inner| inner.cq)
     }
 
     fn arm(&self) {
@@ -155,7 +177,10 @@ impl<D, S> CqNapi<D, S> {
     pub fn state(&self) -> Option<State<'_, S>> {
         let enabled = self.enabled.lock();
         let inner = self.inner.as_ref()?;
-        (!*enabled).then(|| State { state: inner.state.get(), _enabled: enabled })
+        (!*enabled).then(|| State {
+            state: inner.state.get(),
+            _enabled: enabled,
+        })
     }
 
     /// Sets the moderation of completion events: microseconds to wait, and completions that end the wait.
@@ -190,13 +215,18 @@ impl<S> core::ops::DerefMut for State<'_, S> {
 impl<D, S> Drop for CqNapi<D, S> {
     fn drop(&mut self) {
         self.disable();
-        let Some(inner) = self.inner.take() else { return };
+        let Some(inner) = self.inner.take() else {
+            return;
+        };
         // SAFETY: the CQ is owned. While a QP uses it, it is refused.
         let ret = unsafe { bindings::ib_destroy_cq_user(inner.cq, ptr::null_mut()) };
         // SAFETY: the NAPI is registered and disabled; its device outlives `self`.
         unsafe { bindings::ipoib_h_napi_del(inner.napi.get()) };
         if ret != 0 {
-            crate::error!("{}: completion queue not destroyed, error {ret}; its memory is lost", self.hca.name());
+            crate::error!(
+                "{}: completion queue not destroyed, error {ret}; its memory is lost",
+                self.hca.name()
+            );
             core::mem::forget(inner);
         }
     }
@@ -210,7 +240,12 @@ impl<D, S> Drop for CqNapi<D, S> {
 unsafe fn rearm(cq: *mut ib_cq) -> bool {
     let flags = bindings::IB_CQ_NEXT_COMP | bindings::IB_CQ_REPORT_MISSED_EVENTS;
     // SAFETY: the CQ is valid.
-    unsafe { (*(*cq).device).ops.req_notify_cq.is_some_and(|notify| notify(cq, flags) > 0) }
+    unsafe {
+        (*(*cq).device)
+            .ops
+            .req_notify_cq
+            .is_some_and(|notify| notify(cq, flags) > 0)
+    }
 }
 
 /// # Safety
@@ -235,8 +270,17 @@ unsafe extern "C" fn poll_cb<D: Driver, S>(napi: *mut napi_struct, budget: c_int
     // SAFETY: the NAPI is the first field of an `Inner` that lives until the NAPI is deleted. NAPI runs one poll at a
     // time, so that the state is not in use elsewhere.
     let (poll, dev, context, state) = unsafe {
-        let poll = Poll { napi, cq: (*inner).cq, dev: (*inner).dev };
-        ((*inner).poll, Device::<D>::from_raw((*inner).dev), poll, &mut *(*inner).state.get())
+        let poll = Poll {
+            napi,
+            cq: (*inner).cq,
+            dev: (*inner).dev,
+        };
+        (
+            (*inner).poll,
+            Device::<D>::from_raw((*inner).dev),
+            poll,
+            &mut *(*inner).state.get(),
+        )
     };
     let limit = u32::try_from(budget).unwrap_or(0);
     let done = poll(dev, &context, state, limit).min(limit);

@@ -73,7 +73,10 @@ impl<D: Driver> Device<D> {
     pub fn tx_lock(&self) -> TxGuard<'_, D> {
         // SAFETY: the device is valid.
         unsafe { bindings::ipoib_h_tx_lock(self.as_ptr()) };
-        TxGuard { dev: self, taken: true }
+        TxGuard {
+            dev: self,
+            taken: true,
+        }
     }
 
     /// Makes a reference.
@@ -144,7 +147,14 @@ impl<D> Device<D> {
     pub fn set_address(&self, offset: u32, bytes: &[u8]) {
         if bytes.len().saturating_add(offset as usize) <= 20 {
             // SAFETY: the device is valid, the bytes lie within its address.
-            unsafe { bindings::dev_addr_mod(self.as_ptr(), offset, bytes.as_ptr().cast::<c_void>(), bytes.len()) };
+            unsafe {
+                bindings::dev_addr_mod(
+                    self.as_ptr(),
+                    offset,
+                    bytes.as_ptr().cast::<c_void>(),
+                    bytes.len(),
+                )
+            };
         }
     }
 
@@ -154,7 +164,11 @@ impl<D> Device<D> {
         let mut address = [0; 20];
         // SAFETY: the device is valid, its array longer.
         unsafe {
-            ptr::copy_nonoverlapping((&raw const (*self.as_ptr()).broadcast).cast::<u8>(), address.as_mut_ptr(), 20);
+            ptr::copy_nonoverlapping(
+                (&raw const (*self.as_ptr()).broadcast).cast::<u8>(),
+                address.as_mut_ptr(),
+                20,
+            );
         }
         address
     }
@@ -162,14 +176,24 @@ impl<D> Device<D> {
     /// Sets the broadcast address.
     pub fn set_broadcast(&self, address: &[u8; 20]) {
         // SAFETY: the device is valid, its array longer.
-        unsafe { ptr::copy_nonoverlapping(address.as_ptr(), (&raw mut (*self.as_ptr()).broadcast).cast::<u8>(), 20) };
+        unsafe {
+            ptr::copy_nonoverlapping(
+                address.as_ptr(),
+                (&raw mut (*self.as_ptr()).broadcast).cast::<u8>(),
+                20,
+            )
+        };
     }
 
     /// Copies multicast addresses and returns how many there are, which may be more.
     pub fn multicast(&self, addresses: &mut [[u8; 20]]) -> u32 {
         // SAFETY: the device is valid; the helper writes at most the given number.
         unsafe {
-            bindings::ipoib_h_mc_list(self.as_ptr(), addresses.as_mut_ptr().cast::<u8>(), addresses.len() as u32)
+            bindings::ipoib_h_mc_list(
+                self.as_ptr(),
+                addresses.as_mut_ptr().cast::<u8>(),
+                addresses.len() as u32,
+            )
         }
     }
 
@@ -256,7 +280,11 @@ impl<D> Device<D> {
         let skb = skb.into_raw();
         // SAFETY: device and packet are valid; ownership goes to the stack.
         unsafe {
-            (*skb).__bindgen_anon_1.__bindgen_anon_1.__bindgen_anon_1.dev = self.as_ptr();
+            (*skb)
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .dev = self.as_ptr();
             bindings::__dev_queue_xmit(skb, ptr::null_mut());
         }
     }
@@ -361,8 +389,14 @@ pub fn left_ms(at: u32) -> u32 {
 /// Reads a NUL-terminated name out of an array.
 #[must_use]
 pub fn c_str(bytes: &[u8]) -> &str {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    bytes.get(..end).and_then(|name| core::str::from_utf8(name).ok()).unwrap_or("?")
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    bytes
+        .get(..end)
+        .and_then(|name| core::str::from_utf8(name).ok())
+        .unwrap_or("?")
 }
 
 /// Copies text into a C array and terminates it.

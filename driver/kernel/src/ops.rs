@@ -5,7 +5,10 @@ use core::ffi::{c_int, c_uint, c_void};
 use core::marker::PhantomData;
 use core::ptr;
 
-use bindings::{header_ops, net_device, net_device_ops, netdev_features_t, netdev_tx_t, rtnl_link_stats64, sk_buff};
+use bindings::{
+    header_ops, net_device, net_device_ops, netdev_features_t, netdev_tx_t, rtnl_link_stats64,
+    sk_buff,
+};
 
 use crate::error::{Errno, Result};
 use crate::ethtool::Ethtool;
@@ -44,7 +47,12 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
     /// Sends a packet, or drops it. `more` says that another follows at once.
     fn start_xmit(dev: &Device<Self>, tx: &mut Self::Tx, skb: Skb, more: bool);
     /// Puts the link-layer header in front of a packet; returns its length.
-    fn header(dev: &Device<Self>, skb: &mut Skb, ether_type: u16, to: Option<&[u8; 20]>) -> Result<u32>;
+    fn header(
+        dev: &Device<Self>,
+        skb: &mut Skb,
+        ether_type: u16,
+        to: Option<&[u8; 20]>,
+    ) -> Result<u32>;
     /// The queue is stopped for too long.
     fn tx_timeout(dev: &Device<Self>);
     /// The multicast addresses changed. BHs are off.
@@ -115,7 +123,10 @@ unsafe extern "C" fn ndo_stop<D: Driver>(dev: *mut net_device) -> c_int {
     0
 }
 
-unsafe extern "C" fn ndo_start_xmit<D: Driver>(skb: *mut sk_buff, dev: *mut net_device) -> netdev_tx_t {
+unsafe extern "C" fn ndo_start_xmit<D: Driver>(
+    skb: *mut sk_buff,
+    dev: *mut net_device,
+) -> netdev_tx_t {
     // SAFETY: as above, and the stack holds the transmit lock and gives the packet away.
     unsafe {
         let dev = Device::<D>::from_raw(dev);
@@ -184,7 +195,9 @@ unsafe extern "C" fn header_create<D: Driver>(
 ) -> c_int {
     // SAFETY: device and packet are valid; the packet is borrowed and given back below.
     let (dev, skb) = unsafe { (Device::<D>::from_raw(dev), Skb::from_raw(skb)) };
-    let Some(mut skb) = skb else { return Errno::EINVAL.raw() };
+    let Some(mut skb) = skb else {
+        return Errno::EINVAL.raw();
+    };
     // SAFETY: an address of a device of our type has 20 bytes.
     let to = unsafe { to.cast::<[u8; 20]>().as_ref() };
     let result = D::header(dev, &mut skb, ether_type, to);

@@ -57,7 +57,11 @@ impl RecvQueue {
         let slots = size.slots() as usize;
         Ok(Self {
             qp,
-            slots: KArray::new(slots, || Slot { skb: None, address: 0, posted: false })?,
+            slots: KArray::new(slots, || Slot {
+                skb: None,
+                address: 0,
+                posted: false,
+            })?,
             ready: KArray::new(slots, || 0)?,
             waiting: 0,
             posted: 0,
@@ -82,9 +86,12 @@ impl RecvQueue {
     /// Gives each empty slot a buffer and posts all.
     pub fn fill<D: Driver>(&mut self, dev: &Device<D>) -> Result {
         for index in 0..self.size() {
-            let Some(slot) = self.slots.get_mut(index as usize) else { break };
+            let Some(slot) = self.slots.get_mut(index as usize) else {
+                break;
+            };
             if slot.skb.is_none() {
-                let (skb, address) = Self::buffer(&self.qp, dev, self.buffer).ok_or(Errno::ENOMEM)?;
+                let (skb, address) =
+                    Self::buffer(&self.qp, dev, self.buffer).ok_or(Errno::ENOMEM)?;
                 slot.skb = Some(skb);
                 slot.address = address;
                 self.make_ready(index);
@@ -112,7 +119,11 @@ impl RecvQueue {
             return Received::Nothing;
         }
         let index = wc.id() as u32;
-        let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.posted) else {
+        let Some(slot) = self
+            .slots
+            .get_mut(index as usize)
+            .filter(|slot| slot.posted)
+        else {
             return Received::Nothing;
         };
         slot.posted = false;
@@ -130,7 +141,9 @@ impl RecvQueue {
         slot.address = address;
         let bytes = wc.bytes().min(self.buffer);
         self.make_ready(index);
-        let Some(packet) = packet else { return Received::Nothing };
+        let Some(packet) = packet else {
+            return Received::Nothing;
+        };
         // SAFETY: the buffer was allocated for `buffer` bytes after its headroom.
         unsafe { bindings::skb_put(packet.as_ptr(), bytes) };
         Received::Packet(packet)
@@ -158,11 +171,24 @@ impl RecvQueue {
     fn buffer<D: Driver>(qp: &Qp, dev: &Device<D>, bytes: u32) -> Option<(Skb, u64)> {
         let hca = qp.pd().hca();
         // SAFETY: the device is valid; the helper reserves the headroom of the pseudo header.
-        let skb = unsafe { Skb::from_raw(bindings::ipoib_h_alloc_skb(dev.as_ptr(), bytes, ADDRESS_LEN as u32)) }?;
+        let skb = unsafe {
+            Skb::from_raw(bindings::ipoib_h_alloc_skb(
+                dev.as_ptr(),
+                bytes,
+                ADDRESS_LEN as u32,
+            ))
+        }?;
         let mut address = 0;
         // SAFETY: HCA and packet are valid, the buffer has `bytes` bytes from `data` on.
-        unsafe { bindings::ipoib_h_map_rx(hca.as_ptr(), (*skb.as_ptr()).data.cast(), bytes as usize, &raw mut address) }
-            .then_some((skb, address))
+        unsafe {
+            bindings::ipoib_h_map_rx(
+                hca.as_ptr(),
+                (*skb.as_ptr()).data.cast(),
+                bytes as usize,
+                &raw mut address,
+            )
+        }
+        .then_some((skb, address))
     }
 
     fn take(qp: &Qp, slot: &mut Slot, bytes: u32) -> Option<Skb> {
@@ -179,7 +205,9 @@ impl RecvQueue {
         let mut next: *mut ib_recv_wr = ptr::null_mut();
         // From the end, so that each request can point to the next.
         for i in (0..count).rev() {
-            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else { continue };
+            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else {
+                continue;
+            };
             let (Some(slot), Some(wr), Some(sge)) = (
                 self.slots.get_mut(index as usize),
                 self.wrs.get_mut(i as usize),
@@ -188,7 +216,11 @@ impl RecvQueue {
                 continue;
             };
             slot.posted = true;
-            *sge = ib_sge { addr: slot.address, length: self.buffer, lkey };
+            *sge = ib_sge {
+                addr: slot.address,
+                length: self.buffer,
+                lkey,
+            };
             wr.next = next;
             wr.__bindgen_anon_1.wr_id = RECV_ID | u64::from(index);
             wr.sg_list = sge;
@@ -210,10 +242,17 @@ impl RecvQueue {
             return Ok(());
         }
         // What was not taken waits again.
-        let taken = self.wrs.iter().take(count as usize).take_while(|wr| !ptr::eq(&raw const **wr, bad)).count() as u32;
+        let taken = self
+            .wrs
+            .iter()
+            .take(count as usize)
+            .take_while(|wr| !ptr::eq(&raw const **wr, bad))
+            .count() as u32;
         let taken = if bad.is_null() { 0 } else { taken };
         for i in taken..count {
-            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else { continue };
+            let Some(&index) = self.ready.get(base.wrapping_add(i) as usize) else {
+                continue;
+            };
             if let Some(slot) = self.slots.get_mut(index as usize) {
                 slot.posted = false;
             }

@@ -7,7 +7,9 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use bindings::{list_head, net, net_device, netlink_ext_ack, nla_policy, nlattr, rtnl_link_ops, sk_buff};
+use bindings::{
+    list_head, net, net_device, netlink_ext_ack, nla_policy, nlattr, rtnl_link_ops, sk_buff,
+};
 
 use crate::alloc::{Context, KBox};
 use crate::error::{Errno, Result};
@@ -75,7 +77,10 @@ impl Kind {
         // SAFETY: the table is boxed and lives until it is unregistered.
         Errno::check(unsafe { bindings::rtnl_link_register(ops.as_ptr()) })?;
         OPS.store(ops.as_ptr(), Ordering::Release);
-        Ok(Self { ops, _policy: policy })
+        Ok(Self {
+            ops,
+            _policy: policy,
+        })
     }
 }
 
@@ -149,7 +154,12 @@ impl Message<'_> {
     fn put(&mut self, number: u16, bytes: &[u8]) -> Result {
         // SAFETY: message and bytes are valid.
         Errno::check(unsafe {
-            bindings::nla_put(self.0, c_int::from(number), bytes.len() as c_int, bytes.as_ptr().cast::<c_void>())
+            bindings::nla_put(
+                self.0,
+                c_int::from(number),
+                bytes.len() as c_int,
+                bytes.as_ptr().cast::<c_void>(),
+            )
         })
     }
 
@@ -196,7 +206,12 @@ unsafe extern "C" fn newlink(
     _data: *mut *mut nlattr,
     extack: *mut netlink_ext_ack,
 ) -> c_int {
-    refuse(extack, Errno::EOPNOTSUPP, c"P_Key children are not yet supported by ipoib_batch").raw()
+    refuse(
+        extack,
+        Errno::EOPNOTSUPP,
+        c"P_Key children are not yet supported by ipoib_batch",
+    )
+    .raw()
 }
 
 unsafe extern "C" fn changelink<D: Driver>(
@@ -205,9 +220,16 @@ unsafe extern "C" fn changelink<D: Driver>(
     data: *mut *mut nlattr,
     extack: *mut netlink_ext_ack,
 ) -> c_int {
-    let attributes = Attributes { data, extack, life: PhantomData };
+    let attributes = Attributes {
+        data,
+        extack,
+        life: PhantomData,
+    };
     // SAFETY: the device is of this driver.
-    Errno::ret(D::change_link(unsafe { Device::from_raw(dev) }, &attributes))
+    Errno::ret(D::change_link(
+        unsafe { Device::from_raw(dev) },
+        &attributes,
+    ))
 }
 
 unsafe extern "C" fn dellink(dev: *mut net_device, head: *mut list_head) {

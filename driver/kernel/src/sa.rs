@@ -65,7 +65,10 @@ impl Path {
     /// Makes an address handle. Process context.
     pub fn handle(&mut self, pd: &Arc<Pd>, port: u32) -> Result<Arc<Ah>> {
         // SAFETY: PD and record are valid.
-        Ah::from_raw(unsafe { bindings::ipoib_h_path_ah(pd.as_ptr(), port, &raw mut self.0) }, pd)
+        Ah::from_raw(
+            unsafe { bindings::ipoib_h_path_ah(pd.as_ptr(), port, &raw mut self.0) },
+            pd,
+        )
     }
 }
 
@@ -87,7 +90,11 @@ pub fn query_path<D: Driver>(
     if client.is_null() {
         return Err(Errno::ENODEV);
     }
-    let query = Query { dev: dev.hold(), dgid: request.dgid, done };
+    let query = Query {
+        dev: dev.hold(),
+        dgid: request.dgid,
+        done,
+    };
     let context = KBox::new(query, Context::Process)?.into_raw();
     let mut record = sa_path_rec {
         dgid: bindings::ib_gid { raw: request.dgid },
@@ -122,7 +129,12 @@ pub fn query_path<D: Driver>(
     })
 }
 
-unsafe extern "C" fn path_done<D: Driver>(status: c_int, path: *mut sa_path_rec, _paths: c_uint, context: *mut c_void) {
+unsafe extern "C" fn path_done<D: Driver>(
+    status: c_int,
+    path: *mut sa_path_rec,
+    _paths: c_uint,
+    context: *mut c_void,
+) {
     // SAFETY: the context is the box of `query_path`, and this is called once.
     let query = unsafe { KBox::from_raw(context.cast::<Query<D>>()) };
     let result = match (Errno::check(status), path.is_null()) {
@@ -166,7 +178,10 @@ impl Group {
     /// Makes an address handle. Process context.
     pub fn handle(&mut self, pd: &Arc<Pd>, port: u32) -> Result<Arc<Ah>> {
         // SAFETY: PD and record are valid.
-        Ah::from_raw(unsafe { bindings::ipoib_h_mcast_ah(pd.as_ptr(), port, &raw mut self.0) }, pd)
+        Ah::from_raw(
+            unsafe { bindings::ipoib_h_mcast_ah(pd.as_ptr(), port, &raw mut self.0) },
+            pd,
+        )
     }
 }
 
@@ -214,16 +229,27 @@ unsafe impl<D: Driver> Sync for Join<D> {}
 
 impl<D: Driver> Join<D> {
     /// Asks to join. `changed` is called, in process context, when there is a result.
-    pub fn start(dev: &Device<D>, hca: &Hca, request: &JoinRequest<'_>, changed: fn(&Device<D>)) -> Result<Self> {
+    pub fn start(
+        dev: &Device<D>,
+        hca: &Hca,
+        request: &JoinRequest<'_>,
+        changed: fn(&Device<D>),
+    ) -> Result<Self> {
         let client = CLIENT.load(Ordering::Acquire);
         if client.is_null() {
             return Err(Errno::ENODEV);
         }
-        let context = JoinContext { dev: dev.hold(), result: SpinLock::new(None)?, changed };
+        let context = JoinContext {
+            dev: dev.hold(),
+            result: SpinLock::new(None)?,
+            changed,
+        };
         let context = KBox::new(context, Context::Process)?;
         let mut record = ib_sa_mcmember_rec {
             mgid: bindings::ib_gid { raw: request.mgid },
-            port_gid: bindings::ib_gid { raw: request.port_gid },
+            port_gid: bindings::ib_gid {
+                raw: request.port_gid,
+            },
             pkey: request.pkey.to_be(),
             join_state: match request.membership {
                 Membership::Full => 1,
@@ -295,5 +321,7 @@ pub fn is_known(hca: &Hca, port: u32, mgid: &[u8; 16]) -> bool {
     let mut gid = bindings::ib_gid { raw: *mgid };
     let mut record = ib_sa_mcmember_rec::default();
     // SAFETY: the HCA is valid.
-    unsafe { bindings::ib_sa_get_mcmember_rec(hca.as_ptr(), port, &raw mut gid, &raw mut record) == 0 }
+    unsafe {
+        bindings::ib_sa_get_mcmember_rec(hca.as_ptr(), port, &raw mut gid, &raw mut record) == 0
+    }
 }

@@ -157,7 +157,12 @@ impl SendQueue {
         slot.head = skb.head_len() > 0;
         // SAFETY: HCA and packet are valid; a packet has at most MAX_SGE parts.
         let count = unsafe {
-            bindings::ipoib_h_map_tx(pd.hca().as_ptr(), skb.as_ptr(), slot.sges.as_mut_ptr(), pd.lkey())
+            bindings::ipoib_h_map_tx(
+                pd.hca().as_ptr(),
+                skb.as_ptr(),
+                slot.sges.as_mut_ptr(),
+                pd.lkey(),
+            )
         };
         let Ok(count) = u32::try_from(count) else {
             self.ring.unreserve();
@@ -177,12 +182,23 @@ impl SendQueue {
         wr.wr.__bindgen_anon_1.wr_id = SEND_ID | u64::from(position.wrapping_add(1));
         wr.wr.sg_list = slot.sges.as_mut_ptr();
         wr.wr.num_sge = count as i32;
-        wr.wr.opcode = if header > 0 { bindings::IB_WR_LSO } else { bindings::IB_WR_SEND };
-        wr.wr.send_flags = if skb.wants_checksum() { bindings::IB_SEND_IP_CSUM as i32 } else { 0 };
+        wr.wr.opcode = if header > 0 {
+            bindings::IB_WR_LSO
+        } else {
+            bindings::IB_WR_SEND
+        };
+        wr.wr.send_flags = if skb.wants_checksum() {
+            bindings::IB_SEND_IP_CSUM as i32
+        } else {
+            0
+        };
         slot.skb = Some(skb);
         slot.ah = Some(to.ah.clone());
         let wr: *mut ib_send_wr = &raw mut wr.wr;
-        if let Some(before) = pending.checked_sub(1).and_then(|i| self.wrs.get_mut(i as usize)) {
+        if let Some(before) = pending
+            .checked_sub(1)
+            .and_then(|i| self.wrs.get_mut(i as usize))
+        {
             before.wr.next = wr;
         }
         Ok(bytes)
@@ -195,7 +211,10 @@ impl SendQueue {
     pub fn post(&mut self) -> Posted {
         let pending = self.ring.pending();
         let (Some(last), true) = (pending.checked_sub(1), pending > 0) else {
-            return Posted { taken: 0, refused: None };
+            return Posted {
+                taken: 0,
+                refused: None,
+            };
         };
         if let Some(last) = self.wrs.get_mut(last as usize) {
             last.wr.send_flags |= bindings::IB_SEND_SIGNALED as i32;
@@ -213,9 +232,17 @@ impl SendQueue {
         };
         if ret == 0 {
             let _none = self.ring.posted(pending);
-            return Posted { taken: pending, refused: None };
+            return Posted {
+                taken: pending,
+                refused: None,
+            };
         }
-        let taken = self.wrs.iter().take(pending as usize).take_while(|wr| !ptr::eq(&raw const wr.wr, bad)).count();
+        let taken = self
+            .wrs
+            .iter()
+            .take(pending as usize)
+            .take_while(|wr| !ptr::eq(&raw const wr.wr, bad))
+            .count();
         // A provider that names no bad request took none.
         let taken = if bad.is_null() { 0 } else { taken as u32 };
         let size = self.ring.size();
@@ -227,7 +254,10 @@ impl SendQueue {
             }
         }
         let errno = Errno::check(ret).err().unwrap_or(Errno::EIO);
-        Posted { taken, refused: Some((amount, errno)) }
+        Posted {
+            taken,
+            refused: Some((amount, errno)),
+        }
     }
 
     /// Retires what a completion covers; each packet goes to `sent`.
@@ -270,7 +300,14 @@ impl SendQueue {
 
     fn empty(qp: &Qp, slot: &mut Slot) -> Option<Skb> {
         // SAFETY: these entries were mapped, for this HCA, and the device no longer uses them.
-        unsafe { bindings::ipoib_h_unmap_tx(qp.pd().hca().as_ptr(), slot.head, slot.sges.as_ptr(), slot.count) };
+        unsafe {
+            bindings::ipoib_h_unmap_tx(
+                qp.pd().hca().as_ptr(),
+                slot.head,
+                slot.sges.as_ptr(),
+                slot.count,
+            )
+        };
         slot.count = 0;
         slot.ah = None;
         slot.skb.take()

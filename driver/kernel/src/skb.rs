@@ -102,7 +102,13 @@ impl Skb {
             return Err(Errno::ENOMEM);
         }
         // SAFETY: there is room for N bytes, which skb_push returns the begin of.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), bindings::skb_push(skb, N as u32).cast::<u8>(), N) };
+        unsafe {
+            ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                bindings::skb_push(skb, N as u32).cast::<u8>(),
+                N,
+            )
+        };
         Ok(())
     }
 
@@ -151,7 +157,10 @@ impl Drop for Skb {
     fn drop(&mut self) {
         // SAFETY: the packet is owned; this function frees it in any context.
         unsafe {
-            bindings::dev_kfree_skb_any_reason(self.0.as_ptr(), bindings::SKB_DROP_REASON_NOT_SPECIFIED);
+            bindings::dev_kfree_skb_any_reason(
+                self.0.as_ptr(),
+                bindings::SKB_DROP_REASON_NOT_SPECIFIED,
+            );
         }
     }
 }

@@ -22,7 +22,10 @@ pub struct Text<'a> {
 impl Write for Text<'_> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let end = self.len.checked_add(s.len()).ok_or(fmt::Error)?;
-        self.page.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(s.as_bytes());
+        self.page
+            .get_mut(self.len..end)
+            .ok_or(fmt::Error)?
+            .copy_from_slice(s.as_bytes());
         self.len = end;
         Ok(())
     }
@@ -68,11 +71,17 @@ impl<D: Driver> Group<D> {
                 attribute.attr.mode |= 0o200;
                 attribute.store = Some(store_cb::<D>);
             }
-            Entry { attribute, show, store }
+            Entry {
+                attribute,
+                show,
+                store,
+            }
         })?;
         let mut source = entries.iter();
         let pointers = KArray::new(files.len() + 1, || {
-            source.next().map_or(ptr::null_mut(), |entry| (&raw const entry.attribute.attr).cast_mut())
+            source.next().map_or(ptr::null_mut(), |entry| {
+                (&raw const entry.attribute.attr).cast_mut()
+            })
         })?;
         let mut group = attribute_group::default();
         // SAFETY: the arrays live as long as the group.
@@ -80,7 +89,14 @@ impl<D: Driver> Group<D> {
             let name = name.map_or(ptr::null(), CStr::as_ptr);
             bindings::ipoib_h_group(&raw mut group, name, pointers.as_ptr().cast_mut());
         }
-        KBox::new(Self { group, _entries: entries, _pointers: pointers }, Context::Process)
+        KBox::new(
+            Self {
+                group,
+                _entries: entries,
+                _pointers: pointers,
+            },
+            Context::Process,
+        )
     }
 }
 
@@ -112,7 +128,11 @@ impl<D: Driver> Files<D> {
         let mut tables = KBox::new(tables, Context::Process)?;
         tables.kind.groups = (&raw mut tables.groups).cast();
         TABLES.store(tables.as_ptr(), Ordering::Release);
-        Ok(Self { _plain: plain, _named: named, _tables: tables })
+        Ok(Self {
+            _plain: plain,
+            _named: named,
+            _tables: tables,
+        })
     }
 }
 
@@ -140,12 +160,20 @@ pub(crate) unsafe fn attach(dev: *mut net_device) {
     }
 }
 
-unsafe extern "C" fn show_cb<D: Driver>(dev: *mut device, attribute: *mut device_attribute, page: *mut c_char) -> isize {
+unsafe extern "C" fn show_cb<D: Driver>(
+    dev: *mut device,
+    attribute: *mut device_attribute,
+    page: *mut c_char,
+) -> isize {
     let entry = attribute.cast::<Entry<D>>();
     // SAFETY: the attribute is the first field of an entry; the device is of this driver; sysfs gives a page.
     let (dev, show, page) = unsafe {
         let dev = Device::<D>::from_raw(bindings::ipoib_h_to_net_dev(dev));
-        (dev, (*entry).show, slice::from_raw_parts_mut(page.cast::<u8>(), 4096))
+        (
+            dev,
+            (*entry).show,
+            slice::from_raw_parts_mut(page.cast::<u8>(), 4096),
+        )
     };
     let mut text = Text { page, len: 0 };
     match show.map(|show| show(dev, &mut text)) {
@@ -164,7 +192,11 @@ unsafe extern "C" fn store_cb<D: Driver>(
     // SAFETY: as above; sysfs gives `count` bytes.
     let (dev, store, bytes) = unsafe {
         let dev = Device::<D>::from_raw(bindings::ipoib_h_to_net_dev(dev));
-        (dev, (*entry).store, slice::from_raw_parts(bytes.cast::<u8>(), count))
+        (
+            dev,
+            (*entry).store,
+            slice::from_raw_parts(bytes.cast::<u8>(), count),
+        )
     };
     let (Some(store), Ok(text)) = (store, core::str::from_utf8(bytes)) else {
         return Errno::EINVAL.raw() as isize;

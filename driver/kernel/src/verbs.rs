@@ -104,7 +104,9 @@ impl Hca {
     pub fn gid(&self, port: u32, index: u16) -> Result<[u8; 16]> {
         let mut gid = bindings::ib_gid::default();
         // SAFETY: the device is valid; what is out of range is refused.
-        Errno::check(unsafe { bindings::rdma_query_gid(self.0, port, c_int::from(index), &raw mut gid) })?;
+        Errno::check(unsafe {
+            bindings::rdma_query_gid(self.0, port, c_int::from(index), &raw mut gid)
+        })?;
         // SAFETY: each bit pattern is an array of bytes.
         Ok(unsafe { gid.raw })
     }
@@ -190,7 +192,8 @@ impl Pd {
     /// Allocates one.
     pub fn new(hca: &Hca) -> Result<Arc<Self>> {
         // SAFETY: the device is valid.
-        let raw = Errno::check_ptr(unsafe { bindings::__ib_alloc_pd(hca.as_ptr(), 0, CALLER.as_ptr()) })?;
+        let raw =
+            Errno::check_ptr(unsafe { bindings::__ib_alloc_pd(hca.as_ptr(), 0, CALLER.as_ptr()) })?;
         let hca = hca.clone();
         Arc::new(Self { raw, hca }, Context::Process)
     }
@@ -216,7 +219,10 @@ impl Drop for Pd {
         // SAFETY: the PD is owned, and its users hold references.
         let ret = unsafe { bindings::ib_dealloc_pd_user(self.raw, ptr::null_mut()) };
         if ret != 0 {
-            crate::error!("{}: protection domain not freed, error {ret}", self.hca.name());
+            crate::error!(
+                "{}: protection domain not freed, error {ret}",
+                self.hca.name()
+            );
         }
     }
 }
@@ -250,7 +256,10 @@ impl Drop for Ah {
         // SAFETY: the handle is owned. Without RDMA_DESTROY_AH_SLEEPABLE any context will do.
         let ret = unsafe { bindings::rdma_destroy_ah_user(self.raw, 0, ptr::null_mut()) };
         if ret != 0 {
-            crate::error!("{}: address handle not freed, error {ret}", self.pd.hca.name());
+            crate::error!(
+                "{}: address handle not freed, error {ret}",
+                self.pd.hca.name()
+            );
         }
     }
 }
@@ -311,11 +320,15 @@ impl Qp {
             attr.create_flags |= bindings::IB_QP_CREATE_IPOIB_UD_LSO as u32;
         }
         // SAFETY: the device is valid.
-        if unsafe { (*pd.hca.as_ptr()).attrs.kernel_cap_flags } & u64::from(bindings::IBK_BLOCK_MULTICAST_LOOPBACK) != 0 {
+        if unsafe { (*pd.hca.as_ptr()).attrs.kernel_cap_flags }
+            & u64::from(bindings::IBK_BLOCK_MULTICAST_LOOPBACK)
+            != 0
+        {
             attr.create_flags |= bindings::IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK as u32;
         }
         // SAFETY: PD and CQs are valid. A CQ with a QP cannot be destroyed, see CqNapi.
-        let raw = unsafe { bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, CALLER.as_ptr()) };
+        let raw =
+            unsafe { bindings::ib_create_qp_kernel(pd.as_ptr(), &raw mut attr, CALLER.as_ptr()) };
         let raw = Errno::check_ptr(raw)?;
         let pd = pd.clone();
         Arc::new(Self { raw, pd, port }, Context::Process)
@@ -356,7 +369,10 @@ impl Qp {
         attr.qp_state = bindings::IB_QPS_RTR;
         self.modify(&mut attr, mask)?;
         attr.qp_state = bindings::IB_QPS_RTS;
-        self.modify(&mut attr, bindings::IB_QP_STATE | bindings::IB_QP_QKEY | bindings::IB_QP_SQ_PSN)
+        self.modify(
+            &mut attr,
+            bindings::IB_QP_STATE | bindings::IB_QP_QKEY | bindings::IB_QP_SQ_PSN,
+        )
     }
 
     /// Sets the Q_Key that received packets must carry.
@@ -394,7 +410,12 @@ impl Qp {
         let mut init = bindings::ib_qp_init_attr::default();
         // SAFETY: the QP is valid.
         Errno::check(unsafe {
-            bindings::ib_query_qp(self.raw, &raw mut attr, bindings::IB_QP_STATE as c_int, &raw mut init)
+            bindings::ib_query_qp(
+                self.raw,
+                &raw mut attr,
+                bindings::IB_QP_STATE as c_int,
+                &raw mut init,
+            )
         })?;
         if attr.qp_state != bindings::IB_QPS_SQE {
             return Ok(false);
@@ -427,7 +448,10 @@ impl Drop for Qp {
         // SAFETY: the QP is owned.
         let ret = unsafe { bindings::ib_destroy_qp_user(self.raw, ptr::null_mut()) };
         if ret != 0 {
-            crate::error!("{}: queue pair not destroyed, error {ret}", self.pd.hca.name());
+            crate::error!(
+                "{}: queue pair not destroyed, error {ret}",
+                self.pd.hca.name()
+            );
         }
     }
 }

@@ -72,7 +72,10 @@ impl<D: Driver> Work<D> {
     pub fn queue(&self, dev: &Device<D>, ms: u32) {
         let queue = QUEUE.load(Ordering::Acquire);
         let own = dev.as_ptr();
-        let other = self.0.dev.compare_exchange(ptr::null_mut(), own, Ordering::AcqRel, Ordering::Acquire);
+        let other =
+            self.0
+                .dev
+                .compare_exchange(ptr::null_mut(), own, Ordering::AcqRel, Ordering::Acquire);
         if queue.is_null() || other.is_err_and(|other| other != own) {
             return;
         }

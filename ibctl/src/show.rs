@@ -12,14 +12,18 @@ use crate::error::Error;
 use crate::text::{Table, plain};
 use crate::write_json;
 
-/// Prints a line for each interface: IPoIB first, then by index.
+/// Prints a line for each interface: IPoIB first, by name, then the others by index.
 pub(crate) fn all<P: Port>(port: &mut P, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let columns: Vec<Key> = registry::knobs()
         .filter(|knob| knob.is_brief)
         .map(Key::of)
         .collect();
     let mut links = port.observe_all(&Query::named(columns.clone()))?;
-    links.sort_by_key(|link| (!link.is_ipoib(), link.index));
+    // A child's name follows its parent's; its index need not.
+    links.sort_by(|a, b| match (a.is_ipoib(), b.is_ipoib()) {
+        (true, true) => a.name.cmp(&b.name),
+        (a, b) => b.cmp(&a),
+    });
     if format == Format::Json {
         return write_json(out, &links);
     }
@@ -76,14 +80,22 @@ pub(crate) fn one<P: Port>(
         let mut table = Table::indented(2);
         table.line("");
         table.line(title);
-        let (absent, present): (Vec<_>, Vec<_>) = readings
-            .into_iter()
-            .partition(|(_, reading)| matches!(reading.support, Support::Unsupported(_)));
-        for (key, reading) in present {
-            table.row(row(key, reading));
+        let mut summed = Summed::default();
+        for (key, reading) in readings {
+            match &reading.support {
+                Support::Unsupported(why) => summed.add("not supported".into(), key, why),
+                // A device has dozens of features that nobody can change.
+                Support::Fixed(why) if key.knob().is_family => {
+                    let label = format!("fixed {}", value(Some(reading), key));
+                    summed.add(label, key, why);
+                }
+                Support::Settable | Support::Fixed(_) | Support::StoredNoEffect(_) => {
+                    table.row(row(key, reading));
+                }
+            }
         }
-        for (why, keys) in by_reason(&absent) {
-            table.wrapped(format!("not supported: {}: {why}", keys.join(", ")));
+        for (label, why, keys) in summed.0 {
+            table.wrapped(format!("{label} ({why}): {}", keys.join(", ")));
         }
         table.write(out)?;
     }
@@ -139,16 +151,20 @@ pub(crate) fn groups(link: &Link) -> impl Iterator<Item = (&'static str, Vec<(&K
     })
 }
 
-fn by_reason<'a>(readings: &[(&'a Key, &'a Reading)]) -> Vec<(&'a str, Vec<String>)> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for (key, reading) in readings {
-        let why = reading.support.why().unwrap_or_default();
-        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
-            Some((_, keys)) => keys.push(key.to_string()),
-            None => reasons.push((why, vec![key.to_string()])),
+/// Knobs that share a line: what holds of them, why, and their names.
+#[derive(Default)]
+struct Summed<'a>(Vec<(String, &'a str, Vec<String>)>);
+
+impl<'a> Summed<'a> {
+    fn add(&mut self, label: String, key: &Key, why: &'a str) {
+        let same = |(other, reason, _): &&mut (String, &str, Vec<String>)| {
+            *other == label && *reason == why
+        };
+        match self.0.iter_mut().find(same) {
+            Some((_, _, keys)) => keys.push(key.to_string()),
+            None => self.0.push((label, why, vec![key.to_string()])),
         }
     }
-    reasons
 }
 
 /// Returns knob, value, support, channel and note.

@@ -100,10 +100,12 @@ fn check(command: &str, metadata: &Value) -> Result<()> {
             let words = ["cargo lab"].iter().chain(rest);
             cli::command().try_get_matches_from(words)?;
         }
+        // The name of a verb, in running text.
+        ["ibctl", verb] if !verb.starts_with('-') => {
+            parse(&["ibctl", verb, "--help"])?;
+        }
         ["ibctl", ..] => {
-            let parsed = ibctl::Cli::try_parse_from(&words).map(drop);
-            let is_help = |error: &clap::Error| error.exit_code() == 0;
-            parsed.or_else(|error| if is_help(&error) { Ok(()) } else { Err(error) })?;
+            parse(&words)?;
         }
         ["cargo", "test", "-p", package, rest @ ..] => {
             let packages = metadata["packages"].as_array().context("no packages")?;
@@ -121,6 +123,14 @@ fn check(command: &str, metadata: &Value) -> Result<()> {
         _ => bail!("this test does not know the program: teach it, or show the command as text"),
     }
     Ok(())
+}
+
+/// Parses the words of an `ibctl` command; asking for help is right, too.
+fn parse(words: &[&str]) -> Result<(), clap::Error> {
+    match ibctl::Cli::try_parse_from(words) {
+        Err(error) if error.exit_code() != 0 => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn metadata() -> Result<Value> {
@@ -186,6 +196,7 @@ fn wrong_commands_are_refused() -> Result<()> {
     for good in [
         "cargo lab bench ibctl --json",
         "ibctl set ib0 mode=connected mtu=65520",
+        "ibctl set",
         "UPDATE=1 cargo test -p ib-tests --test shown",
     ] {
         check(good, &metadata).with_context(|| good)?;
@@ -194,7 +205,8 @@ fn wrong_commands_are_refused() -> Result<()> {
         "cargo lab demon",
         "cargo lab demo --fast",
         "ibctl sett ib0 mtu=1",
-        "ibctl set",
+        "ibctl sett",
+        "ibctl set ib0",
         "cargo test -p ib-test",
         "cargo test -p ib-tests --test show",
         "rm -rf x",

@@ -39,6 +39,28 @@ fn sources_are_formatted() {
     cargo(&["fmt", "--all", "--check"], &[], "run 'cargo fmt --all'");
 }
 
+/// Kbuild compiles these, and Cargo does not know them.
+#[test]
+fn sources_of_the_module_are_formatted() {
+    let mut command = Command::new("rustfmt");
+    command.args(["--check", "--edition", "2024"]);
+    let mut count = 0;
+    for folder in ["driver/kernel", "driver/ipoib", "driver/module"] {
+        let walk = ignore::Walk::new(place::repo().join(folder)).flatten();
+        for entry in walk.filter(|entry| entry.path().extension().is_some_and(|last| last == "rs"))
+        {
+            command.arg(entry.path());
+            count += 1;
+        }
+    }
+    assert!(count > 0, "no sources of the module found");
+    succeed(
+        command,
+        "rustfmt",
+        "run 'rustfmt --edition 2024' on the files that it names",
+    );
+}
+
 #[test]
 fn clippy_has_nothing_to_say() {
     let args = [

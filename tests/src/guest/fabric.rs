@@ -22,8 +22,14 @@ const SETTINGS: &str = "/etc/opensm/opensm.conf";
 /// Where opensm logs.
 pub const OPENSM_LOG: &str = "/var/log/opensm.log";
 
-/// The default partition: every port a full member, IPoIB with a 4096-byte MTU.
-const DEFAULT_PARTITION: &str = "Default=0x7fff, ipoib, mtu=5 : ALL=full, SELF=full ;\n";
+/// Partitions that every port is a full member of: the default one, and the three that vhca's
+/// managed mode has, too. MTU 4 is 2048 bytes, what the ports have.
+const BASE_PARTITIONS: &str = "\
+Default=0x7fff, ipoib, mtu=4 : ALL=full, SELF=full ;
+one=0x0001, ipoib, mtu=4 : ALL=full ;
+two=0x0002, ipoib, mtu=4 : ALL=full ;
+three=0x0003, ipoib, mtu=4 : ALL=full ;
+";
 
 /// Brings up what a task asked for and waits until every port is ACTIVE.
 ///
@@ -60,7 +66,7 @@ pub fn start(guest: &Guest, fabric: Fabric, hcas: u32) -> Result {
 /// When it can't be started.
 pub fn start_opensm(partitions: &str) -> Result {
     fs::create_dir_all("/etc/opensm")?;
-    fs::write(PARTITIONS, format!("{DEFAULT_PARTITION}{partitions}"))?;
+    fs::write(PARTITIONS, format!("{BASE_PARTITIONS}{partitions}"))?;
     let settings = "force_log_flush TRUE\nsweep_interval 10\n";
     fs::write(SETTINGS, settings)?;
     let line = format!("opensm -B -F {SETTINGS} -P {PARTITIONS} -f {OPENSM_LOG}");

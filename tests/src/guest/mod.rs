@@ -5,6 +5,8 @@ pub mod api;
 pub mod dmesg;
 pub mod fabric;
 pub mod init;
+pub mod ipoib;
+pub mod measures;
 pub mod modules;
 pub mod netns;
 pub mod port;

@@ -5,6 +5,7 @@
 //! now and then, so that a log shows life without filling up.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,7 +19,10 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Something that takes a while.
+/// How many steps are under way; only the innermost one paints.
+static DEPTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Something that takes a while. Steps may lie inside each other.
 pub struct Step {
     what: String,
     started: Instant,
@@ -34,7 +38,8 @@ impl Step {
         say(&format!("==> {what}"));
         let (notes, incoming) = mpsc::channel();
         let started = Instant::now();
-        let painter = thread::spawn(move || paint(&incoming, started));
+        let depth = DEPTH.fetch_add(1, Ordering::Relaxed) + 1;
+        let painter = thread::spawn(move || paint(&incoming, started, depth));
         Self {
             what,
             started,
@@ -65,6 +70,7 @@ impl Step {
         self.notes = None;
         if let Some(painter) = self.painter.take() {
             let _ = painter.join();
+            DEPTH.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -75,8 +81,9 @@ impl Drop for Step {
     }
 }
 
-fn paint(incoming: &mpsc::Receiver<String>, started: Instant) {
+fn paint(incoming: &mpsc::Receiver<String>, started: Instant, depth: usize) {
     let live = io::stderr().is_terminal();
+    let innermost = || DEPTH.load(Ordering::Relaxed) == depth;
     let mut note = String::new();
     let mut last_said = Instant::now();
     loop {
@@ -93,7 +100,7 @@ fn paint(incoming: &mpsc::Receiver<String>, started: Instant) {
                 }
                 note = text;
             }
-            Err(RecvTimeoutError::Timeout) if !live => {
+            Err(RecvTimeoutError::Timeout) if !live && innermost() => {
                 let pause = if note.is_empty() { "" } else { ", " };
                 say(&format!(
                     "    … {}{pause}{note}",
@@ -104,7 +111,7 @@ fn paint(incoming: &mpsc::Receiver<String>, started: Instant) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if live {
+        if live && innermost() {
             let shown: String = note.chars().take(60).collect();
             let line = format!("\r\x1b[K    {} {shown}", seconds(started.elapsed()));
             let _ = write!(io::stderr().lock(), "{line}");

@@ -3,12 +3,12 @@
 
 use std::process::Command;
 
-use super::super::{Guest, Result, Task};
+use super::super::{Fabric, Guest, Result, Task};
 
 /// The demo and the shell.
 pub const TASKS: &[Task] = &[
     Task::new("demo", "two HCAs, two namespaces, ib0 and ib1", demo),
-    Task::new("shell", "an interactive shell", shell),
+    Task::new("shell", "an interactive shell", shell).fabric(Fabric::Managed, 2),
 ];
 
 fn demo(guest: &mut Guest) -> Result {

@@ -4,28 +4,27 @@
 pub mod demo;
 pub mod hw;
 pub mod lab;
+pub mod stock;
 
+use super::measures::MEASURES;
 use super::task::Task;
 
-/// Tables of tests, one per area. A new area adds its table here.
-const TESTS: &[&[Task]] = &[lab::TESTS, hw::TESTS];
-
-/// Tables of measures for `cargo lab bench`, one per area.
-const MEASURES: &[&[Task]] = &[];
-
-/// Tasks that are neither.
-const OTHERS: &[&[Task]] = &[demo::TASKS];
+/// Areas of tests, each a list of tables. A new area adds its line here.
+const AREAS: &[&[&[Task]]] = &[&[lab::TESTS, hw::TESTS], stock::TABLES];
 
 /// Lists every test.
 pub fn all() -> impl Iterator<Item = &'static Task> {
-    TESTS.iter().copied().flatten()
+    AREAS.iter().copied().flatten().copied().flatten()
 }
 
-/// Finds any task by its name.
+/// Finds any task by its name: a test, a measure, the demo or the shell.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Task> {
-    let tables = TESTS.iter().chain(MEASURES).chain(OTHERS);
-    tables.copied().flatten().find(|task| task.name == name)
+    let measures = MEASURES.iter().copied().flatten();
+    all()
+        .chain(measures)
+        .chain(demo::TASKS)
+        .find(|task| task.name == name)
 }
 
 #[cfg(test)]
@@ -36,7 +35,7 @@ mod unit {
     #[test]
     fn names_are_unique_and_dotted() {
         let mut seen = BTreeSet::new();
-        for task in TESTS.iter().chain(MEASURES).copied().flatten() {
+        for task in all().chain(MEASURES.iter().copied().flatten()) {
             assert!(seen.insert(task.name), "{} is there twice", task.name);
             let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._".contains(c);
             assert!(

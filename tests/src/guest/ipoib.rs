@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two IPoIB interfaces that talk to each other, each in a namespace of its own.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use super::netns::Netns;
+use super::{Guest, Result};
+
+/// How long an interface may take to join its broadcast group.
+const LINK_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a first packet may take to find its way (path record, ARP or ND, CM).
+const WAY_LIMIT: Duration = Duration::from_secs(20);
+
+/// How an IPoIB interface carries packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// Unreliable datagrams (RFC 4391).
+    Datagram,
+    /// Reliable connections where the peer takes them (RFC 4755), MTU 65520.
+    Connected,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Datagram => "datagram",
+            Self::Connected => "connected",
+        })
+    }
+}
+
+/// One end: an interface in a namespace.
+#[derive(Debug)]
+pub struct End {
+    /// The namespace.
+    pub ns: Netns,
+    /// Interface name.
+    pub dev: String,
+    /// Its IPv4 address.
+    pub v4: String,
+    /// Its IPv6 address.
+    pub v6: String,
+}
+
+/// Two ends on one fabric.
+#[derive(Debug)]
+pub struct Pair {
+    /// `ib0` on the first HCA, in namespace `a`.
+    pub a: End,
+    /// `ib1` on the second HCA, in namespace `b`.
+    pub b: End,
+}
+
+impl Pair {
+    /// Loads the stock driver and sets `ib0` and `ib1` up: in namespaces `a` and `b`, in the wanted
+    /// mode at its largest MTU, with addresses, ready to talk.
+    ///
+    /// # Errors
+    ///
+    /// When the driver doesn't make its interfaces, or they don't come up.
+    pub fn stock(guest: &Guest, mode: Mode) -> Result<Self> {
+        guest.load("ib_ipoib")?;
+        Self::of_loaded(guest, mode)
+    }
+
+    /// Like [`Self::stock`], with the driver loaded already.
+    ///
+    /// # Errors
+    ///
+    /// When `ib0` and `ib1` aren't there, or don't come up.
+    pub fn of_loaded(guest: &Guest, mode: Mode) -> Result<Self> {
+        for dev in ["ib0", "ib1"] {
+            guest.wait_for(&format!("interface {dev}"), LINK_LIMIT, || {
+                Ok(guest
+                    .attempt(&format!("ip link show {dev}"))?
+                    .status
+                    .success()
+                    .then_some(()))
+            })?;
+        }
+        Self::adopt(guest, guest.netns("a")?, guest.netns("b")?, mode)
+    }
+
+    /// Moves `ib0` and `ib1` of the first namespace to `a` and `b` and sets them up.
+    ///
+    /// # Errors
+    ///
+    /// When they don't come up.
+    pub fn adopt(guest: &Guest, a: Netns, b: Netns, mode: Mode) -> Result<Self> {
+        for (dev, ns) in [("ib0", &a), ("ib1", &b)] {
+            guest.run(&format!("ip link set {dev} netns {}", ns.name()))?;
+        }
+        let a = End::new(a, "ib0", 9, 1);
+        let b = End::new(b, "ib1", 9, 2);
+        for end in [&a, &b] {
+            end.set_mode(mode)?;
+            end.bring_up()?;
+        }
+        let pair = Self { a, b };
+        pair.wait_ready(guest)?;
+        Ok(pair)
+    }
+
+    /// Makes a child interface on either side: P_Key `pkey`, names `NAME` on both.
+    ///
+    /// # Errors
+    ///
+    /// When they aren't made or don't come up.
+    pub fn children(&self, guest: &Guest, name: &str, pkey: u16, subnet: u8) -> Result<Self> {
+        let make = |end: &End, host| -> Result<End> {
+            let line = format!(
+                "ip link add link {} name {name} type ipoib pkey {pkey:#06x}",
+                end.dev
+            );
+            end.ns.run(&line)?;
+            let child = End::new(end.ns.clone(), name, subnet, host);
+            child.bring_up()?;
+            Ok(child)
+        };
+        let pair = Self {
+            a: make(&self.a, 1)?,
+            b: make(&self.b, 2)?,
+        };
+        pair.wait_ready(guest)?;
+        Ok(pair)
+    }
+
+    /// Waits until both ends have their link and reach each other.
+    ///
+    /// # Errors
+    ///
+    /// When they don't within their time.
+    pub fn wait_ready(&self, guest: &Guest) -> Result {
+        for end in [&self.a, &self.b] {
+            end.wait_link(guest, true)?;
+        }
+        self.wait_reachable(guest)
+    }
+
+    /// Waits until a packet makes it there and back, over IPv4 and IPv6.
+    ///
+    /// # Errors
+    ///
+    /// When none does within 20 s.
+    pub fn wait_reachable(&self, guest: &Guest) -> Result {
+        for address in [&self.b.v4, &self.b.v6] {
+            let what = format!("answer from {address}");
+            guest.wait_for(&what, WAY_LIMIT, || {
+                let line = format!("ping -n -c 1 -W 1 {address}");
+                let output = self.a.ns.attempt(&line, WAY_LIMIT)?;
+                Ok(output.status.success().then_some(()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Pings both ways over IPv4 and IPv6, `size` bytes of payload each; no packet may be lost.
+    ///
+    /// # Errors
+    ///
+    /// With ping's words, when one is.
+    pub fn ping(&self, count: u32, size: u32) -> Result {
+        for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
+            for address in [&to.v4, &to.v6] {
+                from.ping(address, count, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs iperf3 from one end to the other and returns its end report (JSON).
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    pub fn iperf(from: &End, to: &End, guest: &Guest, options: &str) -> Result<Value> {
+        let server = to.ns.start("iperf3 --server --one-off --port 5301")?;
+        guest.wait_for("iperf3 server", WAY_LIMIT, || {
+            let sockets = to.ns.run("ss -Hltn sport = :5301")?;
+            Ok((!sockets.is_empty()).then_some(()))
+        })?;
+        let line = format!("iperf3 --client {} --port 5301 --json {options}", to.v4);
+        let output = from.ns.attempt(&line, Duration::from_secs(120))?;
+        let report: Value = serde_json::from_str(&output.stdout)
+            .with_context(|| format!("iperf3 printed no JSON:\n{output}"))?;
+        if let Some(error) = report.get("error") {
+            anyhow::bail!(
+                "iperf3 from {} to {}: {error}\n{}",
+                from.dev,
+                to.dev,
+                server.printed()
+            );
+        }
+        Ok(report.get("end").cloned().unwrap_or_default())
+    }
+}
+
+impl End {
+    fn new(ns: Netns, dev: &str, subnet: u8, host: u8) -> Self {
+        let (v4, v6) = (
+            format!("10.{subnet}.0.{host}"),
+            format!("fd00:{subnet}::{host}"),
+        );
+        Self {
+            ns,
+            dev: dev.to_owned(),
+            v4,
+            v6,
+        }
+    }
+
+    /// Takes the interface down, sets its mode and the largest MTU of that mode, leaves it down.
+    ///
+    /// # Errors
+    ///
+    /// When the driver refuses.
+    pub fn set_mode(&self, mode: Mode) -> Result {
+        self.ns.run(&format!("ip link set {} down", self.dev))?;
+        self.ns
+            .run(&format!("ip link set {} type ipoib mode {mode}", self.dev))?;
+        if mode == Mode::Connected {
+            self.ns
+                .run(&format!("ip link set {} mtu 65520", self.dev))?;
+        }
+        Ok(())
+    }
+
+    /// Gives it its addresses and takes it up.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub fn bring_up(&self) -> Result {
+        self.ns.run(&format!("ip link set {} up", self.dev))?;
+        self.ns
+            .run(&format!("ip addr replace {}/24 dev {}", self.v4, self.dev))?;
+        // Duplicate detection takes a second, and same-P_Key children share their GID.
+        self.ns
+            .run(&format!(
+                "ip addr replace {}/64 dev {} nodad",
+                self.v6, self.dev
+            ))
+            .map(|_| ())
+    }
+
+    /// Waits until the link is there (operational state UP), or gone.
+    ///
+    /// # Errors
+    ///
+    /// When it isn't within 20 s.
+    pub fn wait_link(&self, guest: &Guest, up: bool) -> Result {
+        let what = format!(
+            "{} of {}",
+            if up { "link" } else { "loss of link" },
+            self.dev
+        );
+        guest.wait_for(&what, LINK_LIMIT, || {
+            Ok(((self.detail("operstate")? == "UP") == up).then_some(()))
+        })
+    }
+
+    /// Returns one field of `ip -d -j link show`, e.g. `mtu` or `linkinfo/info_data/mode`, as text.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such field.
+    pub fn detail(&self, path: &str) -> Result<String> {
+        let text = self.ns.run(&format!("ip -d -j link show {}", self.dev))?;
+        let links: Value = serde_json::from_str(&text)?;
+        let value = links.pointer(&format!("/0/{path}"));
+        let value =
+            value.with_context(|| format!("ip shows no {path} of {}:\n{text}", self.dev))?;
+        Ok(value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    /// Pings one address; no packet may be lost.
+    ///
+    /// # Errors
+    ///
+    /// With ping's words, when one is.
+    pub fn ping(&self, address: &str, count: u32, size: u32) -> Result {
+        let line = format!("ping -n -c {count} -i 0.05 -W 5 -s {size} {address}");
+        let text = self.ns.attempt(&line, Duration::from_secs(60))?;
+        let text = text
+            .success()
+            .with_context(|| format!("ping from {}", self.dev))?;
+        ensure!(
+            text.contains(&format!("{count} received")),
+            "{} lost packets:\n{text}",
+            self.dev
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Changes while packets flow: mode, cable, address.
+
+use std::thread;
+use std::time::Duration;
+
+use super::KNOWN;
+use crate::guest::ipoib::{Mode, Pair};
+use crate::guest::task::{Allowed, Fabric, Task};
+use crate::guest::{Guest, Result};
+
+/// What the stock driver also does when its mode changes under load.
+const FLIP: &[Allowed] = &[
+    KNOWN[0],
+    Allowed {
+        text: "sends not completed",
+        because: "stock gives up on sends that a mode change caught (seen on 6.12)",
+    },
+];
+
+/// The tests.
+pub(super) const TESTS: &[Task] = &[
+    Task::new(
+        "stock.mode_flip",
+        "the mode changes under traffic, and packets flow on",
+        mode_flip,
+    )
+    .fabric(Fabric::Managed, 2)
+    .limit(180)
+    .long_limit(1800)
+    .allow(FLIP),
+    Task::new(
+        "stock.port_flap",
+        "a pulled cable is noticed, a plugged one recovers",
+        port_flap,
+    )
+    .fabric(Fabric::Managed, 2)
+    .limit(120)
+    .allow(KNOWN),
+    Task::new(
+        "stock.port_flap_opensm",
+        "the same, recovered by opensm",
+        port_flap,
+    )
+    .fabric(Fabric::OpenSm, 2)
+    .limit(120)
+    .allow(KNOWN),
+];
+
+fn mode_flip(guest: &mut Guest) -> Result {
+    let pair = Pair::stock(guest, Mode::Datagram)?;
+    let rounds = if guest.long() { 50 } else { 3 };
+    for round in 0..rounds {
+        let mode = if round % 2 == 0 {
+            Mode::Connected
+        } else {
+            Mode::Datagram
+        };
+        // UDP keeps coming, whatever happens to the link.
+        let server = pair.b.ns.start("iperf3 --server --one-off --port 5302")?;
+        guest.wait_for("iperf3 server", Duration::from_secs(20), || {
+            Ok((!pair.b.ns.run("ss -Hltn sport = :5302")?.is_empty()).then_some(()))
+        })?;
+        let line = format!(
+            "iperf3 --client {} --port 5302 --udp --bitrate 0 --time 60",
+            pair.b.v4
+        );
+        let mut client = pair.a.ns.start(&line)?;
+        thread::sleep(Duration::from_millis(1000));
+        anyhow::ensure!(
+            client.is_running()?,
+            "iperf3 ended early:\n{}",
+            client.printed()
+        );
+        for end in [&pair.a, &pair.b] {
+            end.ns
+                .run(&format!("ip link set {} type ipoib mode {mode}", end.dev))?;
+            guest.same(
+                "mode",
+                end.detail("linkinfo/info_data/mode")?,
+                mode.to_string(),
+            )?;
+        }
+        thread::sleep(Duration::from_millis(500));
+        drop((client, server));
+        pair.wait_ready(guest)?;
+        pair.ping(2, 1000)?;
+    }
+    guest.figure("stock.mode_flip.rounds", f64::from(rounds), "1");
+    Ok(())
+}
+
+fn port_flap(guest: &mut Guest) -> Result {
+    let pair = Pair::stock(guest, Mode::Datagram)?;
+    pair.ping(2, 56)?;
+    for _ in 0..2 {
+        guest.vhca(0).fault("port", "down")?;
+        pair.a.wait_link(guest, false)?;
+        let lost = format!("ping -n -c 1 -W 1 {}", pair.b.v4);
+        pair.a
+            .ns
+            .attempt(&lost, Duration::from_secs(10))?
+            .refused()?;
+        guest.vhca(0).fault("port", "up")?;
+        pair.wait_ready(guest)?;
+        pair.ping(2, 56)?;
+    }
+    // Faster than anything can react.
+    guest.vhca(1).fault("port", "bounce")?;
+    pair.wait_ready(guest)?;
+    pair.ping(2, 56)
+}

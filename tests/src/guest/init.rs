@@ -185,7 +185,7 @@ fn supervise(task: &Task, job: &Job) -> Result<bool> {
     command
         .env("PATH", PATH)
         .env("HOME", "/root")
-        .env("LC_ALL", "C.UTF-8");
+        .env("LC_ALL", "C");
     command.env("RUST_BACKTRACE", "1").env("TERM", "vt100");
     let child = Pid::from_raw(i32::try_from(command.spawn()?.id())?);
     let limit = task.time_limit(job.long);

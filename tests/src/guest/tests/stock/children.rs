@@ -52,12 +52,24 @@ fn pkey_child(guest: &mut Guest) -> Result {
     }
     children.ping(5, 56)?;
     children.ping(3, 8000)?;
-    // Partitions are kept apart: the parent's partition has no way to a child's address.
-    let astray = format!("ping -n -c 1 -W 2 -I {} {}", parents.a.dev, children.b.v4);
+    // Partitions are kept apart: same subnet, other partition, no answer.
+    for (end, name, pkey, host) in [
+        (&parents.a, "c8002", "0x8002", 1),
+        (&parents.b, "c8003", "0x8003", 2),
+    ] {
+        end.ns.run(&format!(
+            "ip link add link {} name {name} type ipoib pkey {pkey}",
+            end.dev
+        ))?;
+        end.ns
+            .run(&format!("ip addr add 10.13.0.{host}/24 dev {name}"))?;
+        end.ns.run(&format!("ip link set {name} up"))?;
+    }
+    let astray = "ping -n -c 2 -W 2 -I c8002 10.13.0.2";
     parents
         .a
         .ns
-        .attempt(&astray, Duration::from_secs(10))?
+        .attempt(astray, Duration::from_secs(10))?
         .refused()?;
     parents.ping(3, 56)?;
     for end in [&children.a, &children.b] {

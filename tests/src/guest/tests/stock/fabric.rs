@@ -100,19 +100,28 @@ fn tools(guest: &mut Guest) -> Result {
         ibstat.matches("Link layer: InfiniBand").count(),
         2,
     )?;
-    for hca in ["vhca0", "vhca1"] {
-        // No user-space provider knows our HCAs: verbs are for the kernel's users only, and
-        // libibverbs must find the device and say so.
-        let devices = guest.attempt(&format!("ibv_devinfo -d {hca}"))?;
-        let text = format!("{devices}");
-        ensure!(
-            text.contains(hca) && text.contains("PORT_ACTIVE") || text.contains("No IB devices"),
-            "ibv_devinfo of {hca}:\n{text}"
-        );
-        let path = guest.run(&format!("saquery -C {hca} -p --src-to-dst 1:1"))?;
+    for (index, hca) in ["vhca0", "vhca1"].iter().enumerate() {
+        let info = guest.run(&format!("ibv_devinfo -d {hca}"))?;
+        for part in [*hca, "PORT_ACTIVE", "InfiniBand"] {
+            guest.contains("ibv_devinfo", &info, part)?;
+        }
+        // From each to the other: what IPoIB asks for each neighbour.
+        let lids = [lid(guest, index)?, lid(guest, 1 - index)?];
+        let line = format!("saquery -C {hca} -p --src-to-dst {}:{}", lids[0], lids[1]);
+        let path = guest.run(&line)?;
         guest.contains("saquery's path", &path, "PathRecord")?;
+        guest.contains(
+            "saquery's path",
+            &path,
+            &format!("dlid....................{}", lids[1]),
+        )?;
     }
     Ok(())
+}
+
+fn lid(guest: &Guest, index: usize) -> Result<u16> {
+    let text = guest.read(format!("/sys/class/infiniband/vhca{index}/ports/1/lid"))?;
+    Ok(u16::from_str_radix(text.trim_start_matches("0x"), 16)?)
 }
 
 fn sm_tools(guest: &mut Guest) -> Result {

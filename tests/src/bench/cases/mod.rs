@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table of cases.
+
+mod lab;
+
+use super::Case;
+
+/// Every case, in the order in which they are measured. A new case adds its line here.
+pub(super) const ALL: &[Case] = &[lab::CASE];

@@ -4,6 +4,7 @@
  * the wire. Callers hold spinlocks with interrupts off, so nothing more.
  */
 #include <linux/delay.h>
+#include <linux/netdevice.h>
 
 #include "internal.h"
 
@@ -137,6 +138,9 @@ int vhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		vhca_count_n(dev, mad_send_wrs, n);
 	} else {
 		vhca_count_chain(dev, n);
+		/* What a batching driver would have gone by. */
+		if (netdev_xmit_more())
+			vhca_count(dev, xmit_more);
 		if (vhca_doorbell_ns)
 			ndelay(vhca_doorbell_ns);
 	}

@@ -22,6 +22,7 @@
 	X(chain_len_16_31)						\
 	X(chain_len_32_63)						\
 	X(chain_len_64_plus)						\
+	X(xmit_more)		/* of those, with netdev_xmit_more() */ \
 	X(send_refused)		/* post_send calls that returned an error */ \
 	X(recv_posts)		/* post_recv calls */			\
 	X(recv_wrs)							\

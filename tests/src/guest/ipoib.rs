@@ -35,7 +35,7 @@ impl fmt::Display for Mode {
 }
 
 /// One end: an interface in a namespace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct End {
     /// The namespace.
     pub ns: Netns,

@@ -24,6 +24,7 @@ const PROGRAMS: &[&str] = &[
     "/usr/bin/busybox",
     "/usr/bin/bash",
     "/usr/bin/kmod",
+    "/usr/bin/setpriv",
     "/usr/bin/ip",
     "/usr/sbin/tc",
     "/usr/bin/ss",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of cases.
 
+mod ibctl;
 mod lab;
+mod stock;
 
 use super::Case;
 
 /// Every case, in the order in which they are measured. A new case adds its line here.
-pub(super) const ALL: &[Case] = &[lab::CASE];
+pub(super) const ALL: &[Case] = &[lab::CASE, stock::CASE, ibctl::CASE];

@@ -3,8 +3,9 @@
 //! the case in `bench/` that runs it turns them into bars.
 
 pub mod lab;
+pub mod stock;
 
 use super::task::Task;
 
 /// Tables of measures, one per area. A new area adds its table here.
-pub const MEASURES: &[&[Task]] = &[lab::MEASURES];
+pub const MEASURES: &[&[Task]] = &[lab::MEASURES, stock::MEASURES];

@@ -3,6 +3,7 @@
 
 pub mod demo;
 pub mod hw;
+pub mod ibctl;
 pub mod lab;
 pub mod stock;
 
@@ -10,7 +11,7 @@ use super::measures::MEASURES;
 use super::task::Task;
 
 /// Areas of tests, each a list of tables. A new area adds its line here.
-const AREAS: &[&[&[Task]]] = &[&[lab::TESTS, hw::TESTS], stock::TABLES];
+const AREAS: &[&[&[Task]]] = &[&[lab::TESTS, hw::TESTS], stock::TABLES, ibctl::TABLES];
 
 /// Lists every test.
 pub fn all() -> impl Iterator<Item = &'static Task> {

@@ -15,7 +15,7 @@ mod unload;
 use crate::guest::task::{Allowed, Task};
 
 /// Defects of the stock driver that a test may meet, and that ours must not have.
-const KNOWN: &[Allowed] = &[Allowed {
+pub const KNOWN: &[Allowed] = &[Allowed {
     text: "Budget exhausted after napi rescheduled",
     because: "stock's poll loop completes NAPI and goes on when CQ events are coalesced",
 }];

@@ -27,4 +27,9 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+/* 6.17: a workqueue that is not unbound says that it is per CPU. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define WQ_PERCPU 0
+#endif
+
 #endif /* VHCA_COMPAT_H */

@@ -123,7 +123,7 @@ static int __init vhca_init(void)
 	ret = vhca_check_params();
 	if (ret)
 		return ret;
-	vhca_cq_wq = alloc_workqueue("vhca_cq", WQ_BH, 0);
+	vhca_cq_wq = alloc_workqueue("vhca_cq", WQ_BH | WQ_PERCPU, 0);
 	if (!vhca_cq_wq)
 		return -ENOMEM;
 	ret = -ENOMEM;

@@ -87,7 +87,10 @@ impl Bench {
         let task = tests::find(measure).with_context(|| format!("no measure {measure}"))?;
         let args = args.iter().map(|&word| word.to_owned()).collect();
         let mut result = None;
-        let wish = Wish { long: false, args };
+        let wish = Wish {
+            args,
+            ..Wish::default()
+        };
         self.session()?
             .run_tasks(&[task], &wish, &mut |outcome| result = Some(outcome))?;
         let outcome = result.with_context(|| format!("{measure} has no outcome"))?;

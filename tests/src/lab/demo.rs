@@ -23,9 +23,14 @@ pub fn run() -> Result<bool> {
     let mut session = ready()?;
     let task = tests::find("demo").context("the demo is missing from the tables")?;
     let mut failures = Vec::new();
-    session.run_tasks(&[task], &Wish::default(), &mut |outcome| {
-        failures = outcome.failures
-    })?;
+    session.run_tasks(
+        &[task],
+        &Wish {
+            narrate: true,
+            ..Wish::default()
+        },
+        &mut |outcome| failures = outcome.failures,
+    )?;
     for failure in &failures {
         line(&format!("FAILED: {failure}"));
     }

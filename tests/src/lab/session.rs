@@ -18,6 +18,7 @@ use super::cache::{Cache, Item};
 use super::machine::{Heard, Machine, Parts, Shape};
 use super::place::{self, RunDir};
 use super::progress::say;
+use super::report::line;
 use super::roots::{self, Root};
 use super::{initramfs, modules};
 use crate::guest::task::{Kernel, Task};
@@ -89,6 +90,8 @@ pub struct Wish {
     pub long: bool,
     /// Arguments for measuring tasks.
     pub args: Vec<String>,
+    /// What tasks say is the result, for standard output.
+    pub narrate: bool,
 }
 
 impl Session {
@@ -206,7 +209,7 @@ impl Session {
             "    booting {kernel} for {} task(s)",
             waiting.len()
         ));
-        let mut watch = Watch::new(machine, self.run.path(), wish.long);
+        let mut watch = Watch::new(machine, self.run.path(), wish);
         watch.run(waiting, report)
     }
 }
@@ -215,17 +218,17 @@ impl Session {
 struct Watch<'a> {
     machine: Machine,
     logs: &'a Path,
-    long: bool,
+    wish: &'a Wish,
     current: Option<(Instant, Outcome)>,
     deadline: Instant,
 }
 
 impl<'a> Watch<'a> {
-    fn new(machine: Machine, logs: &'a Path, long: bool) -> Self {
+    fn new(machine: Machine, logs: &'a Path, wish: &'a Wish) -> Self {
         Self {
             machine,
             logs,
-            long,
+            wish,
             current: None,
             deadline: Instant::now() + BOOT_TIMEOUT,
         }
@@ -286,9 +289,10 @@ impl<'a> Watch<'a> {
             Event::Start { task } => {
                 let found = waiting.iter().find(|known| known.name == task);
                 let known = found.with_context(|| format!("the guest started unknown {task}"))?;
-                self.deadline = Instant::now() + known.time_limit(self.long) + GRACE;
+                self.deadline = Instant::now() + known.time_limit(self.wish.long) + GRACE;
                 self.current = Some((Instant::now(), Outcome::begin(task)));
             }
+            Event::Say { text } if self.wish.narrate => line(&text),
             Event::Say { text } => say(&text),
             Event::Figure(figure) => self.outcome()?.figures.push(figure),
             Event::Failure { message } => self.outcome()?.failures.push(message),

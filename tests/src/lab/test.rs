@@ -96,7 +96,7 @@ fn run_vm_tests(
     let step = Step::begin(format!("running {} tests in machines", picked.len()));
     let wish = Wish {
         long,
-        args: Vec::new(),
+        ..Wish::default()
     };
     session.run_tasks(picked, &wish, &mut |outcome| {
         figures.extend(outcome.figures.iter().cloned());

@@ -2,7 +2,7 @@
 //! The stock `ib_ipoib` on the lab's fabric: the oracle.
 //!
 //! What it does here is what ours must do; what it is known to do wrong is
-//! listed in [`KNOWN`], so that these tests find everything else.
+//! listed in `KNOWN`, so that these tests find everything else.
 
 mod change;
 mod children;

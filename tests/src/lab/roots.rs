@@ -103,18 +103,28 @@ impl RootSpec {
             .finish()
     }
 
+    /// Looks whether the root is there or can be made: room, tools, network. Cheap when it is there.
+    ///
+    /// # Errors
+    ///
+    /// What the host lacks, and what to do.
+    pub fn preflight(&self, cache: &Cache) -> Result<()> {
+        if cache.has("root", self.suite, &self.key()) {
+            return Ok(());
+        }
+        host::check_space(cache.dir(), self.space)?;
+        host::install_root_tools()?;
+        host::check_archive(self.suite)
+    }
+
     /// Returns the root, made first when it isn't in the cache.
     ///
     /// # Errors
     ///
     /// When the host lacks something, or the making fails; says what to do.
     pub fn ensure(&self, cache: &Cache) -> Result<Root> {
+        self.preflight(cache)?;
         let key = self.key();
-        if !cache.has("root", self.suite, &key) {
-            host::check_space(cache.dir(), self.space)?;
-            host::install_root_tools()?;
-            host::check_archive(self.suite)?;
-        }
         let item = cache.item("root", self.suite, &key, |dir| self.build(dir))?;
         let kernel = kernel_release(item.path())?;
         Ok(Root { item, key, kernel })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The Debian roots that the lab works in.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -135,8 +135,7 @@ impl RootSpec {
             "making the Debian {} root (download and unpack, a minute or two)",
             self.suite
         ));
-        let log_path = dir.with_extension("log");
-        let mut log = File::create(&log_path)?;
+        let mut said: Vec<String> = Vec::new();
         let mut command = chroot::isolated("mmdebstrap");
         command
             .args(OPTIONS)
@@ -156,16 +155,17 @@ impl RootSpec {
                 .rsplit('\r')
                 .find(|part| !part.trim().is_empty())
                 .unwrap_or_default();
-            writeln!(log, "{line}")?;
             if let Some(text) = line.strip_prefix("I: ") {
                 step.note(text.trim_end_matches('.'));
             }
+            said.push(line.to_owned());
         }
         let status = child.wait()?;
-        let text = fs::read_to_string(&log_path).unwrap_or_default();
-        let _ = fs::remove_file(&log_path);
         if !status.success() {
-            bail!("mmdebstrap failed ({status}):\n{}", tail(&text, 25));
+            bail!(
+                "mmdebstrap failed ({status}):\n{}",
+                tail(&said.join("\n"), 25)
+            );
         }
         kernel_release(dir)?;
         step.done();

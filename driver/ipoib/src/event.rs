@@ -2,12 +2,14 @@
 //! What follows an event of the HCA, by how much must be done anew. All works here take RTNL.
 
 use ipoib_core::batch::Flush;
-use kernel::error::Result;
 use kernel::event::Event;
 use kernel::netdev::Rtnl;
 
 use crate::port::{self, Dev};
 use crate::{multicast, path, tx};
+
+/// Milliseconds between attempts to start the queue pair.
+const RETRY_MS: u32 = 1000;
 
 /// Takes an event of the port. Any context.
 pub fn notice(dev: &Dev, event: Event) {
@@ -56,10 +58,7 @@ pub fn heavy(dev: &Dev) {
     if !dev.is_running() || (is_started(dev) && !changed) {
         return;
     }
-    port::stop(dev);
-    if let Err(errno) = port::start(dev) {
-        kernel::error!("{}: not up again after a P_Key change, {errno}", dev.name());
-    }
+    restart(dev);
 }
 
 /// Reads the P_Key; RTNL is held. Says whether it is another one.
@@ -79,24 +78,27 @@ pub fn follow_pkey(dev: &Dev) -> bool {
 /// Makes the queue pair work again after an error.
 pub fn recover(dev: &Dev) {
     let _rtnl = Rtnl::lock();
-    let Some(qp) = dev.data().qp() else { return };
-    dev.data().counters.restarts.add(1);
-    // A failed send leaves the send queue in error: that is enough to get out of it. What is chained goes then.
-    if qp.recover().unwrap_or(false) {
-        let mut tx = dev.tx_lock();
-        tx::post(dev, &mut tx, &dev.data().counters, Flush::Quiesce);
+    if !dev.is_running() {
         return;
     }
-    drop(qp);
-    if let Err(errno) = restart(dev) {
-        kernel::error!("{}: the queue pair can't be restarted, {errno}", dev.name());
+    let port = dev.data();
+    port.counters.restarts.add(1);
+    // A failed send leaves the send queue in error: that is enough to get out of it. What is chained goes then.
+    if port.qp().is_some_and(|qp| qp.recover().unwrap_or(false)) {
+        let mut tx = dev.tx_lock();
+        tx::post(dev, &mut tx, &port.counters, Flush::Quiesce);
+        return;
     }
+    restart(dev);
 }
 
-/// Stops and starts the queue pair; RTNL is held.
-fn restart(dev: &Dev) -> Result<bool> {
+/// Stops and starts the queue pair, again and again until that succeeds; RTNL is held.
+fn restart(dev: &Dev) {
     port::stop(dev);
-    port::start(dev)
+    if let Err(errno) = port::start(dev) {
+        kernel::warning!("{}: the queue pair can't be started, {errno}; trying again", dev.name());
+        dev.data().works.recover.queue(dev, RETRY_MS);
+    }
 }
 
 /// Brings the MTU to the smaller of what is wanted and what the broadcast group takes.

@@ -31,13 +31,8 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
         let n = poll.fetch(wcs.get_mut(..room as usize).unwrap_or_default());
         for wc in wcs.iter().take(n) {
             counters.rx_cqes.add(1);
-            if !wc.is_ok() && !wc.is_flushed() {
-                counters.rx_errors.add(1);
-                let (status, vendor) = wc.status();
-                kernel::warning!(
-                    "{}: a receive failed, status {status}, vendor error {vendor:#x}",
-                    dev.name()
-                );
+            if !wc.is_ok() {
+                failed(dev, port, wc);
             }
             match queue.complete(dev, wc) {
                 Received::Packet(skb) => receive(dev, port, poll, wc, skb),
@@ -50,13 +45,15 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
             match queue.refill(false) {
                 Ok(rung) => counters.rx_doorbells.add(rung),
                 Err(errno) => {
+                    // They are tried again with the next completion, if one can come.
                     counters.rx_errors.add(1);
-                    kernel::warning!(
-                        "{}: the HCA refused receive buffers, {errno}; restarting",
-                        dev.name()
-                    );
-                    port.works.recover.queue(dev, 100);
-                    break;
+                    if queue.posted() == 0 {
+                        kernel::warning!(
+                            "{}: the HCA refused the last receive buffers, {errno}; restarting",
+                            dev.name()
+                        );
+                        port.works.recover.queue(dev, 10);
+                    }
                 }
             }
         }
@@ -66,6 +63,21 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
     }
     port.posted.store(queue.posted(), Ordering::Release);
     done
+}
+
+/// A receive fails when its queue pair is in error, or puts it there.
+fn failed(dev: &Dev, port: &Port, wc: &Wc) {
+    if !wc.is_flushed() {
+        port.counters.rx_errors.add(1);
+        let (status, vendor) = wc.status();
+        kernel::warning!(
+            "{}: a receive failed, status {status}, vendor error {vendor:#x}; restarting",
+            dev.name()
+        );
+    }
+    if port.is_receiving() {
+        port.works.recover.queue(dev, 10);
+    }
 }
 
 fn receive(dev: &Dev, port: &Port, poll: &Poll, wc: &Wc, mut skb: Skb) {

@@ -267,6 +267,10 @@ fn serve<'a>(
             counters.tx_bytes.add(amount.bytes);
         } else if wc.is_flushed() {
             counters.tx_drop_down.add(amount.skbs);
+            if tx.up {
+                // Nobody asked for that: the queue pair is in error.
+                port.works.recover.queue(dev, 10);
+            }
         } else {
             // The request that failed is the last of those it retires; the ones before were sent.
             let sent = amount.packets.saturating_sub(1);

@@ -98,7 +98,12 @@ impl RecvQueue {
             }
         }
         while self.waiting > 0 {
-            self.post_chain()?;
+            // Some buffers are enough to begin with: the rest is posted with the next completion.
+            match self.post_chain() {
+                Err(errno) if self.posted == 0 => return Err(errno),
+                Err(_) => break,
+                Ok(()) => {}
+            }
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub fn normal(dev: &Dev) {
     }
 }
 
-/// Follows the P_Key table: the interface has the P_Key of its first entry.
+/// Follows the P_Key table: an interface has the P_Key of its first entry, a child its own, wherever that is.
 pub fn heavy(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     let changed = follow_pkey(dev);
@@ -61,9 +61,14 @@ pub fn heavy(dev: &Dev) {
     restart(dev);
 }
 
-/// Reads the P_Key; RTNL is held. Says whether it is another one.
+/// Reads the P_Key table; RTNL is held. Says whether the queue pair has to follow.
 pub fn follow_pkey(dev: &Dev) -> bool {
     let port = dev.data();
+    if port.parent.is_some() {
+        let pkey = port.link.lock().pkey;
+        let index = port.hca.find_pkey(port.number, pkey).ok();
+        return port.verbs.lock().as_ref().map(|verbs| verbs.pkey_index) != index;
+    }
     let Ok(pkey) = port.hca.pkey(port.number, 0) else {
         return false;
     };
@@ -96,7 +101,10 @@ pub fn recover(dev: &Dev) {
 fn restart(dev: &Dev) {
     port::stop(dev);
     if let Err(errno) = port::start(dev) {
-        kernel::warning!("{}: the queue pair can't be started, {errno}; trying again", dev.name());
+        kernel::warning!(
+            "{}: the queue pair can't be started, {errno}; trying again",
+            dev.name()
+        );
         dev.data().works.recover.queue(dev, RETRY_MS);
     }
 }

@@ -11,6 +11,7 @@ use kernel::error::{Errno, Result};
 use kernel::netdev::{Driver, Statistics};
 use kernel::rtnl::{Attributes, Message};
 use kernel::skb::Skb;
+use kernel::verbs::Hca;
 
 use crate::port::{self, Dev, Port};
 use crate::tx::{self, Tx};
@@ -93,7 +94,31 @@ impl Driver for Port {
     }
 
     fn iflink(dev: &Dev) -> i32 {
-        dev.ifindex()
+        dev.data()
+            .parent
+            .as_ref()
+            .map_or(dev.ifindex(), |parent| parent.ifindex())
+    }
+
+    fn port(dev: &Dev) -> (&Hca, u32) {
+        (&dev.data().hca, dev.data().number)
+    }
+
+    fn child(parent: &Dev, attributes: &Attributes<'_>) -> Result<(Self, Tx)> {
+        if parent.data().parent.is_some() {
+            return Err(attributes.refuse(Errno::EINVAL, c"a child can't have children"));
+        }
+        let pkey = attributes
+            .u16(ATTR_PKEY)
+            .unwrap_or(parent.data().link.lock().pkey);
+        if pkey & 0x7fff == 0 {
+            return Err(attributes.refuse(Errno::EINVAL, c"0x0000 and 0x8000 are no P_Keys"));
+        }
+        Self::child(parent, pkey | 0x8000)
+    }
+
+    fn prepare(dev: &Dev) {
+        port::prepare(dev);
     }
 
     fn change_link(dev: &Dev, attributes: &Attributes<'_>) -> Result {
@@ -117,7 +142,7 @@ impl Driver for Port {
             return Err(attributes.refuse(Errno::EINVAL, c"umcast must be 0 or 1"));
         }
         if let Some(pkey) = attributes.u16(ATTR_PKEY) {
-            if pkey != dev.data().link.lock().pkey {
+            if pkey | 0x8000 != dev.data().link.lock().pkey {
                 return Err(attributes.refuse(
                     Errno::EOPNOTSUPP,
                     c"the P_Key of an interface can't be changed",

@@ -13,7 +13,7 @@ use kernel::ethtool::{Coalesce, Rings};
 use kernel::event::Handler;
 use kernel::lock::{Mutex, SpinLock};
 use kernel::napi::CqNapi;
-use kernel::netdev::{Device, nap};
+use kernel::netdev::{Device, DeviceRef, nap};
 use kernel::recvq::RecvQueue;
 use kernel::sendq::SendQueue;
 use kernel::verbs::{Hca, Pd, Qp, QpSize};
@@ -60,6 +60,8 @@ pub struct Verbs {
     pub recv: CqNapi<Port, Rx>,
     /// The queue pair is ready and the pollers run.
     pub started: bool,
+    /// Where its P_Key is in the port's table.
+    pub pkey_index: u16,
     _events: Handler<Port>,
 }
 
@@ -85,6 +87,8 @@ pub struct Works {
 
 /// The driver's data of an interface.
 pub struct Port {
+    /// The interface that this one is a child of.
+    pub parent: Option<DeviceRef<Port>>,
     /// The HCA.
     pub hca: Hca,
     /// The port's number.
@@ -133,40 +137,51 @@ impl Port {
         let gid = hca.gid(number, 0)?;
         let pkey = hca.pkey(number, 0)? | 0x8000;
         let mtu = state.max_mtu.saturating_sub(ENCAP_LEN as u32);
-        let make = || {
-            let link = Link {
-                gid,
-                pkey,
-                admin_mtu: mtu,
-                group_mtu: None,
-                traffic_class: 0,
-                setting_mtu: false,
-            };
-            let tx = Tx {
-                queue: None,
-                batch: Batch::default(),
-                neighs: Table::new()?,
-                qkey: 0,
-                mtu,
-                pkey,
-                up: false,
-            };
-            Ok((Self::new(hca.clone(), number, link)?, tx))
+        let link = Link {
+            gid,
+            pkey,
+            admin_mtu: mtu,
+            group_mtu: None,
+            traffic_class: 0,
+            setting_mtu: false,
         };
-        client::create(hca, number, c"ib%d", make, |dev| {
-            let link = *dev.data().link.lock();
-            let hca = &dev.data().hca;
-            dev.set_mtu_bounds(68, link.admin_mtu);
-            dev.store_mtu(link.admin_mtu);
-            dev.set_broadcast(&multicast::broadcast_address(link.pkey));
-            dev.set_address(4, &link.gid);
-            dev.add_offloads(hca.can_checksum(), hca.can_segment());
-            dev.set_carrier(false);
-        })
+        let make = || Self::with_tx(hca.clone(), number, link, None);
+        client::create(hca, number, c"ib%d", make, prepare)
     }
 
-    fn new(hca: Hca, number: u32, link: Link) -> Result<Self> {
+    /// Makes the data of a child of an interface, with a P_Key of its own.
+    pub fn child(parent: &Dev, pkey: u16) -> Result<(Self, Tx)> {
+        let port = parent.data();
+        let link = Link {
+            pkey,
+            admin_mtu: parent.max_mtu(),
+            group_mtu: None,
+            ..*port.link.lock()
+        };
+        Self::with_tx(port.hca.clone(), port.number, link, Some(parent.hold()))
+    }
+
+    fn with_tx(
+        hca: Hca,
+        number: u32,
+        link: Link,
+        parent: Option<DeviceRef<Self>>,
+    ) -> Result<(Self, Tx)> {
+        let tx = Tx {
+            queue: None,
+            batch: Batch::default(),
+            neighs: Table::new()?,
+            qkey: 0,
+            mtu: link.admin_mtu,
+            pkey: link.pkey,
+            up: false,
+        };
+        Ok((Self::new(hca, number, link, parent)?, tx))
+    }
+
+    fn new(hca: Hca, number: u32, link: Link, parent: Option<DeviceRef<Self>>) -> Result<Self> {
         Ok(Self {
+            parent,
             hca,
             number,
             link: SpinLock::new(link)?,
@@ -244,6 +259,18 @@ impl Port {
     }
 }
 
+/// Sets what must be in place before an interface is registered.
+pub fn prepare(dev: &Dev) {
+    let port = dev.data();
+    let link = *port.link.lock();
+    dev.set_mtu_bounds(68, link.admin_mtu);
+    dev.store_mtu(link.admin_mtu);
+    dev.set_broadcast(&multicast::broadcast_address(link.pkey));
+    dev.set_address(4, &link.gid);
+    dev.add_offloads(port.hca.can_checksum(), port.hca.can_segment());
+    dev.set_carrier(false);
+}
+
 /// Makes the queue pair and its queues; RTNL is held.
 pub fn init(dev: &Dev) -> Result {
     let port = dev.data();
@@ -288,6 +315,7 @@ pub fn init(dev: &Dev) -> Result {
         send,
         recv,
         started: false,
+        pkey_index: 0,
         _events: events,
     });
     Ok(())
@@ -341,6 +369,7 @@ pub fn start(dev: &Dev) -> Result<bool> {
     }
     port.receiving.store(true, Ordering::Release);
     verbs.started = true;
+    verbs.pkey_index = index;
     {
         let mut tx = dev.tx_lock();
         tx.pkey = link.pkey;
@@ -398,11 +427,7 @@ pub fn stop(dev: &Dev) {
 }
 
 fn pending(dev: &Dev) -> (u32, u32) {
-    let sends = dev
-        .tx_lock()
-        .queue
-        .as_ref()
-        .map_or(0, SendQueue::outstanding);
+    let sends = dev.tx_lock().queue.as_ref().map_or(0, SendQueue::awaited);
     (sends, dev.data().posted.load(Ordering::Acquire))
 }
 

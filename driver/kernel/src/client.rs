@@ -19,6 +19,8 @@ struct Entry {
     next: *mut Entry,
     dev: *mut net_device,
     hca: *mut ib_device,
+    /// The interface that it is a child of, or null.
+    parent: *mut net_device,
 }
 
 static DEVICES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
@@ -107,7 +109,7 @@ pub fn create<D: Driver>(
     // SAFETY: the device is new, of this size, and RTNL is held.
     let result = unsafe {
         (*dev).rtnl_link_ops = crate::rtnl::ops();
-        register(dev, hca, port, make, setup)
+        register(dev, ptr::null_mut(), hca, port, make, setup)
     };
     drop(rtnl);
     match result {
@@ -132,6 +134,7 @@ pub fn create<D: Driver>(
 /// The device is allocated with our size and not registered; RTNL is held.
 pub(crate) unsafe fn register<D: Driver>(
     dev: *mut net_device,
+    parent: *mut net_device,
     hca: &Hca,
     port: u32,
     make: impl FnOnce() -> Result<(D, D::Tx)>,
@@ -141,6 +144,7 @@ pub(crate) unsafe fn register<D: Driver>(
         next: DEVICES.load(Ordering::Acquire),
         dev,
         hca: hca.as_ptr(),
+        parent,
     };
     let entry = KBox::new(entry, Context::Process).map_err(|errno| (errno, false))?;
     let (data, tx) = make().map_err(|errno| (errno, false))?;
@@ -174,6 +178,33 @@ pub(crate) fn forget(dev: *mut net_device) {
             }
             at = &raw mut (*entry).next;
         }
+    }
+}
+
+/// Says whether a device is ours and registered; RTNL is held.
+pub(crate) fn is_ours(dev: *mut net_device) -> bool {
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list, whose entries are boxes.
+    unsafe {
+        while !at.is_null() && (*at).dev != dev {
+            at = (*at).next;
+        }
+    }
+    !at.is_null()
+}
+
+/// Unregisters a device with its children; RTNL is held.
+pub(crate) fn unregister(dev: *mut net_device, head: *mut list_head) {
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list; devices in it are registered.
+    unsafe {
+        while !at.is_null() {
+            if (*at).parent == dev {
+                bindings::unregister_netdevice_queue((*at).dev, head);
+            }
+            at = (*at).next;
+        }
+        bindings::unregister_netdevice_queue(dev, head);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::ethtool::Ethtool;
 use crate::netdev::{Device, TxGuard, private};
 use crate::rtnl::{Attributes, Message};
 use crate::skb::Skb;
+use crate::verbs::Hca;
 
 /// Counters of `ip -s link`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +65,12 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
     /// Returns the interface's index or that of its parent.
     fn iflink(dev: &Device<Self>) -> i32;
 
+    /// Returns the HCA and the port that an interface is on.
+    fn port(dev: &Device<Self>) -> (&Hca, u32);
+    /// Makes the data of a child.
+    fn child(parent: &Device<Self>, attributes: &Attributes<'_>) -> Result<(Self, Self::Tx)>;
+    /// Sets what must be in place before a device is registered.
+    fn prepare(dev: &Device<Self>);
     /// Changes what the attributes say, or nothing. RTNL is held.
     fn change_link(dev: &Device<Self>, attributes: &Attributes<'_>) -> Result;
     /// Puts the link's attributes into a message.

@@ -97,9 +97,11 @@ impl RecvQueue {
                 self.make_ready(index);
             }
         }
+        let mut attempts = 3_u32;
         while self.waiting > 0 {
             // Some buffers are enough to begin with: the rest is posted with the next completion.
             match self.post_chain() {
+                Err(_) if self.posted == 0 && attempts > 0 => attempts = attempts.wrapping_sub(1),
                 Err(errno) if self.posted == 0 => return Err(errno),
                 Err(_) => break,
                 Ok(()) => {}

@@ -66,7 +66,7 @@ impl Kind {
             netns_refund: true,
             maxtype: MAX_ATTRIBUTE as u32,
             policy: policy.as_ptr().cast::<nla_policy>(),
-            newlink: Some(newlink),
+            newlink: Some(newlink::<D>),
             changelink: Some(changelink::<D>),
             dellink: Some(dellink),
             get_size: Some(get_size),
@@ -199,19 +199,56 @@ pub(crate) unsafe extern "C" fn setup<D: Driver>(dev: *mut net_device) {
     }
 }
 
-unsafe extern "C" fn newlink(
-    _net: *mut net,
-    _dev: *mut net_device,
-    _tb: *mut *mut nlattr,
-    _data: *mut *mut nlattr,
+unsafe extern "C" fn newlink<D: Driver>(
+    net: *mut net,
+    dev: *mut net_device,
+    tb: *mut *mut nlattr,
+    data: *mut *mut nlattr,
     extack: *mut netlink_ext_ack,
 ) -> c_int {
-    refuse(
+    let attributes = Attributes {
+        data,
         extack,
-        Errno::EOPNOTSUPP,
-        c"P_Key children are not yet supported by ipoib_batch",
-    )
-    .raw()
+        life: PhantomData,
+    };
+    // SAFETY: RTNL is held; `tb` has the attributes of a link, of which IFLA_LINK has 4 bytes.
+    let parent = unsafe {
+        let link = *tb.add(bindings::IFLA_LINK as usize);
+        if link.is_null() {
+            return attributes
+                .refuse(Errno::EINVAL, c"name the parent: link ib0")
+                .raw();
+        }
+        bindings::ipoib_h_dev_get(net, link.cast::<u8>().add(4).cast::<c_int>().read())
+    };
+    if parent.is_null() {
+        return Errno::ENODEV.raw();
+    }
+    if !crate::client::is_ours(parent) {
+        return attributes
+            .refuse(Errno::EINVAL, c"the parent is no interface of ipoib_batch")
+            .raw();
+    }
+    // SAFETY: the parent is ours and registered, and stays so under RTNL; the new device was allocated with our size.
+    unsafe {
+        let parent = Device::<D>::from_raw(parent);
+        let (hca, port) = D::port(parent);
+        let make = || D::child(parent, &attributes);
+        match crate::client::register(dev, parent.as_ptr(), hca, port, make, D::prepare) {
+            Ok(()) => {}
+            Err((errno, placed)) => {
+                if placed {
+                    ptr::drop_in_place(crate::netdev::private::<D>(dev));
+                }
+                return errno.raw();
+            }
+        }
+        let changed = D::change_link(Device::from_raw(dev), &attributes);
+        if changed.is_err() {
+            bindings::unregister_netdevice_queue(dev, ptr::null_mut());
+        }
+        Errno::ret(changed)
+    }
 }
 
 unsafe extern "C" fn changelink<D: Driver>(
@@ -233,8 +270,7 @@ unsafe extern "C" fn changelink<D: Driver>(
 }
 
 unsafe extern "C" fn dellink(dev: *mut net_device, head: *mut list_head) {
-    // SAFETY: RTNL is held, the device is registered.
-    unsafe { bindings::unregister_netdevice_queue(dev, head) };
+    crate::client::unregister(dev, head);
 }
 
 unsafe extern "C" fn get_size(_dev: *const net_device) -> usize {

@@ -76,6 +76,8 @@ pub struct SendQueue {
     slots: KArray<Slot>,
     wrs: KArray<ib_ud_wr>,
     max_sge: u32,
+    /// Requests at the end of what the device took that no completion will tell of.
+    untold: u32,
 }
 
 // SAFETY: the raw pointers of requests are used under `&mut self` only.
@@ -101,6 +103,7 @@ impl SendQueue {
             })?,
             wrs: KArray::new(BATCH_LIMIT.max as usize, ib_ud_wr::default)?,
             max_sge,
+            untold: 0,
         })
     }
 
@@ -126,6 +129,12 @@ impl SendQueue {
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.ring.outstanding(&self.retired)
+    }
+
+    /// Returns the requests whose completion is still to come.
+    #[must_use]
+    pub fn awaited(&self) -> u32 {
+        self.outstanding().saturating_sub(self.untold)
     }
 
     /// Adds a packet to the chain; `header` bytes of it, when not 0, are repeated in front of each segment.
@@ -232,6 +241,7 @@ impl SendQueue {
         };
         if ret == 0 {
             let _none = self.ring.posted(pending);
+            self.untold = 0;
             return Posted {
                 taken: pending,
                 refused: None,
@@ -245,6 +255,7 @@ impl SendQueue {
             .count();
         // A provider that names no bad request took none.
         let taken = if bad.is_null() { 0 } else { taken as u32 };
+        self.untold = self.untold.wrapping_add(taken);
         let size = self.ring.size();
         let mut amount = Amount::default();
         for position in self.ring.posted(taken) {
@@ -293,6 +304,7 @@ impl SendQueue {
             amount.add(slot);
             drop(Self::empty(&self.qp, slot));
         }
+        self.untold = 0;
         self.ring = Producer::new(self.ring.size());
         self.retired.reset();
         amount

@@ -237,13 +237,35 @@ err_dealloc:
 	return ERR_PTR(ret);
 }
 
+/* Does somebody answer the SA queries of this HCA? */
+static bool vhca_sa_answers(struct vhca_dev *dev)
+{
+	struct vhca_port *sm;
+	bool answers;
+
+	if (vhca_managed)
+		return true;
+	vhca_fabric_read_lock();
+	sm = vhca_port_by_lid(READ_ONCE(dev->port.sm_lid));
+	answers = sm && vhca_port_active(sm) &&
+		  READ_ONCE(sm->cap_mask) & IB_PORT_SM;
+	vhca_fabric_read_unlock();
+	return answers;
+}
+
 /*
  * The fabric works until the core has let the HCA go: clients leave groups and
- * take connections down on their way out.
+ * take connections down on their way out. When no subnet manager is left to
+ * hear of it, the link goes down first: a client that knows its groups are
+ * lost does not wait for answers (a minute, with IPoIB).
  */
 void vhca_dev_remove(struct vhca_dev *dev)
 {
 	vhca_debugfs_remove(dev);
+	if (!vhca_sa_answers(dev)) {
+		vhca_port_stop(&dev->port);
+		flush_workqueue(ib_wq);
+	}
 	vhca_port_mute(&dev->port);
 	ib_unregister_device(&dev->ibdev);
 	vhca_port_stop(&dev->port);

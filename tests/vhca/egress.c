@@ -26,7 +26,8 @@ static void vhca_route(struct vhca_wire *wire, const struct vhca_pkt *pkt)
 	if (pkt->vl15 ? !vhca_port_link_up(port) : !vhca_port_active(port)) {
 		vhca_count(wire->dev, drop_port_down);
 	} else if (vhca_pkt_is_mcast(pkt)) {
-		vhca_port_deliver(port, pkt);
+		/* The HCA's own members, the sender too, get a copy. */
+		vhca_mcast_receive(port, pkt);
 		vhca_switch_forward(port, pkt);
 	} else if (vhca_port_owns_lid(port, pkt->dlid)) {
 		vhca_port_deliver(port, pkt);
@@ -136,6 +137,9 @@ void vhca_egress(struct vhca_wire *wire, const struct vhca_pkt *pkt)
 
 	if (mad) {
 		vhca_count(dev, mad_tx_packets);
+		if (unlikely(vhca_fault_armed(dev, BIT(VHCA_FAULT_SA))) &&
+		    vhca_sa_fault(wire, pkt))
+			return;
 	} else {
 		vhca_count(dev, tx_packets);
 		vhca_count_n(dev, tx_bytes, pkt->length);

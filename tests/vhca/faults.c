@@ -125,15 +125,6 @@ u64 vhca_fault_due(struct vhca_qp *qp)
 	return ktime_get_ns() + vhca_fault_delay_ns(qp->dev);
 }
 
-enum vhca_sa_fault vhca_fault_sa(struct vhca_dev *dev, u16 *status)
-{
-	if (likely(!vhca_fault_hit(dev, VHCA_FAULT_SA)))
-		return VHCA_SA_OK;
-	vhca_count(dev, fault_sa);
-	*status = READ_ONCE(dev->faults.arg[VHCA_ARG_sa_status]);
-	return *status ? VHCA_SA_REJECT : VHCA_SA_DROP;
-}
-
 static int vhca_knob_get(void *data, u64 *value)
 {
 	struct vhca_knob *knob = data;

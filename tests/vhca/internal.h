@@ -129,6 +129,10 @@ int vhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 mlid);
 struct vhca_qp *vhca_mcast_next(struct vhca_dev *dev, const union ib_gid *mgid,
 				unsigned int *pos);
 
+/* recv.c */
+unsigned int vhca_mcast_receive(struct vhca_port *port,
+				const struct vhca_pkt *pkt);
+
 /* wire.c */
 int vhca_wire_start(struct vhca_dev *dev);
 void vhca_wire_stop(struct vhca_dev *dev);
@@ -212,17 +216,22 @@ enum vhca_rc_verdict vhca_rc_receive(struct vhca_wire *wire,
 /* faults.c */
 bool vhca_fault_decide(struct vhca_dev *dev, enum vhca_fault_kind kind);
 
+static inline bool vhca_fault_armed(struct vhca_dev *dev, unsigned long kinds)
+{
+	return unlikely(READ_ONCE(dev->faults.armed) & kinds);
+}
+
 static inline bool vhca_fault_hit(struct vhca_dev *dev,
 				  enum vhca_fault_kind kind)
 {
-	return unlikely(READ_ONCE(dev->faults.armed) & BIT(kind)) &&
+	return vhca_fault_armed(dev, BIT(kind)) &&
 	       vhca_fault_decide(dev, kind);
 }
 
 /* May a packet that leaves now meet a fault? */
 static inline bool vhca_fault_on_link(struct vhca_dev *dev, bool mad)
 {
-	return unlikely(READ_ONCE(dev->faults.armed) & VHCA_LINK_FAULTS) &&
+	return vhca_fault_armed(dev, VHCA_LINK_FAULTS) &&
 	       (!mad || READ_ONCE(dev->faults.arg[VHCA_ARG_mads]));
 }
 
@@ -238,6 +247,9 @@ int vhca_fault_post_send(struct vhca_dev *dev, int *err);
 int vhca_fault_post_recv(struct vhca_dev *dev);
 u64 vhca_fault_due(struct vhca_qp *qp);
 void vhca_faults_add(struct vhca_dev *dev);
+
+/* sa_fault.c */
+bool vhca_sa_fault(struct vhca_wire *wire, const struct vhca_pkt *pkt);
 
 /* triggers.c */
 void vhca_triggers_add(struct vhca_dev *dev, struct dentry *dir);

@@ -141,19 +141,21 @@ static void vhca_ud_receive(struct vhca_port *port, struct vhca_qp *qp,
 	mutex_unlock(&qp->rx_mutex);
 }
 
-static void vhca_mcast_receive(struct vhca_port *port,
-			       const struct vhca_pkt *pkt)
+/* To each attached QP; returns their number. */
+unsigned int vhca_mcast_receive(struct vhca_port *port,
+				const struct vhca_pkt *pkt)
 {
+	unsigned int pos = 0, n = 0;
 	struct vhca_qp *qp;
-	unsigned int pos = 0;
 
-	if (pkt->has_grh)
-		while ((qp = vhca_mcast_next(port->dev, &pkt->grh.dgid, &pos))) {
-			vhca_ud_receive(port, qp, pkt);
-			vhca_qp_put(qp);
-		}
-	if (!pos)
-		vhca_count(port->dev, drop_no_member);
+	if (!pkt->has_grh)
+		return 0;
+	while ((qp = vhca_mcast_next(port->dev, &pkt->grh.dgid, &pos))) {
+		vhca_ud_receive(port, qp, pkt);
+		vhca_qp_put(qp);
+		n++;
+	}
+	return n;
 }
 
 void vhca_port_deliver(struct vhca_port *port, const struct vhca_pkt *pkt)
@@ -169,7 +171,8 @@ void vhca_port_deliver(struct vhca_port *port, const struct vhca_pkt *pkt)
 		return;
 	}
 	if (vhca_pkt_is_mcast(pkt)) {
-		vhca_mcast_receive(port, pkt);
+		if (!vhca_mcast_receive(port, pkt))
+			vhca_count(port->dev, drop_no_member);
 		return;
 	}
 	qp = vhca_qp_get(port->dev, pkt->dst_qpn);

@@ -401,7 +401,6 @@ int vhca_sa_process(struct vhca_port *port, const struct ib_wc *wc,
 		.mad = mad,
 		.mask = mad->sa_hdr.comp_mask,
 	};
-	u16 status;
 
 	/* A response, for a client on this port that asked. */
 	if (!wc || mad->mad_hdr.method & IB_MGMT_METHOD_RESP)
@@ -412,15 +411,7 @@ int vhca_sa_process(struct vhca_port *port, const struct ib_wc *wc,
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
 	}
 	memset(&mad->rmpp_hdr, 0, sizeof(mad->rmpp_hdr));
-	switch (vhca_fault_sa(port->dev, &status)) {
-	case VHCA_SA_DROP:
-		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
-	case VHCA_SA_REJECT:
-		break;
-	default:
-		status = answer(&req);
-	}
-	vhca_mad_respond(&mad->mad_hdr, status);
+	vhca_mad_respond(&mad->mad_hdr, answer(&req));
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 }
 

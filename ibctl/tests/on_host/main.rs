@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod every_knob;
+mod guide;
 
 mod names;
 mod output;

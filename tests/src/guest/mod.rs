@@ -15,6 +15,7 @@ pub mod runner;
 pub mod task;
 pub mod teardown;
 pub mod tests;
+pub mod umad;
 pub mod vhca;
 
 use std::path::Path;

@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 
 use super::machine::Shape;
-use super::place::RunDir;
 use super::progress::{say, seconds};
 use super::report::line;
 use super::session::{Session, Wish, build_program};
@@ -21,8 +20,7 @@ use crate::wire::Job;
 /// When the lab can't be set up.
 pub fn run() -> Result<bool> {
     let started = Instant::now();
-    let run_dir = RunDir::create()?;
-    let mut session = ready(&run_dir)?;
+    let mut session = ready()?;
     let task = tests::find("demo").context("the demo is missing from the tables")?;
     let mut failures = Vec::new();
     session.run_tasks(
@@ -44,7 +42,7 @@ pub fn run() -> Result<bool> {
     } else {
         line(&format!(
             "\nDemo failed after {took}; logs in {}",
-            run_dir.path().display()
+            session.logs().display()
         ));
     }
     Ok(failures.is_empty())
@@ -56,8 +54,7 @@ pub fn run() -> Result<bool> {
 ///
 /// When the lab can't be set up.
 pub fn shell() -> Result<bool> {
-    let run_dir = RunDir::create()?;
-    let mut session = ready(&run_dir)?;
+    let mut session = ready()?;
     let job = Job {
         tasks: vec!["shell".to_owned()],
         interactive: true,
@@ -76,8 +73,8 @@ pub fn shell() -> Result<bool> {
     Ok(true)
 }
 
-fn ready(run_dir: &RunDir) -> Result<Session> {
-    let mut session = Session::prepare(run_dir.path())?;
+fn ready() -> Result<Session> {
+    let mut session = Session::prepare()?;
     session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
     Ok(session)
 }

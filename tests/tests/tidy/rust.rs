@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::tree::{Source, Tree};
 
 /// Files and folders that may hold `unsafe`, and what for. Everything else does without.
-const UNSAFE: [(&str, &str); 5] = [
+const UNSAFE: [(&str, &str); 6] = [
     (
         "driver/core/tests/loom.rs",
         "loom's cells hand out raw pointers",
@@ -29,6 +29,10 @@ const UNSAFE: [(&str, &str); 5] = [
     (
         "ibmgrd/hw/tests/live/refuse.rs",
         "dropping a capability is a system call without a wrapper",
+    ),
+    (
+        "tests/src/guest/umad.rs",
+        "registering a MAD agent is an ioctl without a safe wrapper",
     ),
 ];
 

@@ -5,13 +5,19 @@ pub mod demo;
 pub mod hw;
 pub mod ibctl;
 pub mod lab;
+pub mod mad;
 pub mod stock;
 
 use super::measures::MEASURES;
 use super::task::Task;
 
 /// Areas of tests, each a list of tables. A new area adds its line here.
-const AREAS: &[&[&[Task]]] = &[&[lab::TESTS, hw::TESTS], stock::TABLES, ibctl::TABLES];
+const AREAS: &[&[&[Task]]] = &[
+    &[lab::TESTS, hw::TESTS],
+    mad::TABLES,
+    stock::TABLES,
+    ibctl::TABLES,
+];
 
 /// Lists every test.
 pub fn all() -> impl Iterator<Item = &'static Task> {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `ibctl` on a real `ib0`, with `ip`, `ethtool` and sysfs as independent readers.
 
-mod change;
 mod children;
-mod guide;
 mod knobs;
 mod trouble;
 
@@ -15,13 +13,7 @@ use crate::guest::process::Output;
 use crate::guest::task::Task;
 
 /// All tests of `ibctl`.
-pub const TABLES: &[&[Task]] = &[
-    knobs::TESTS,
-    change::TESTS,
-    children::TESTS,
-    trouble::TESTS,
-    guide::TESTS,
-];
+pub const TABLES: &[&[Task]] = &[knobs::TESTS, children::TESTS, trouble::TESTS];
 
 /// Time limit of one command.
 const LIMIT: Duration = Duration::from_secs(30);

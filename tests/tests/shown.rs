@@ -14,7 +14,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use serde_json::Value;
 
 /// Documents whose `console` blocks are run, and by which test.
-const RUN: [(&str, &str); 1] = [("docs/ibctl.md", "ibctl/tests/on_host/guide.rs")];
+const RUN: [(&str, &str); 1] = [("docs/ibctl.md", "tests/src/guest/tests/ibctl/guide.rs")];
 
 /// Kinds of blocks that show nothing to type.
 const OTHER_BLOCKS: [&str; 5] = ["text", "toml", "json", "c", "rust"];

@@ -6,7 +6,6 @@
 
 mod bad_input;
 mod every_knob;
-mod guide;
 
 mod names;
 mod output;

@@ -18,6 +18,7 @@ pub use bar::{Bar, Goal, median};
 use crate::guest::tests;
 use crate::lab::machine::{Heard, Shape};
 use crate::lab::measurements;
+use crate::lab::place::RunDir;
 use crate::lab::progress::{Step, say};
 use crate::lab::report::line;
 use crate::lab::session::{Session, Wish, build_program};
@@ -36,6 +37,7 @@ pub struct Case {
 
 /// What a case measures with.
 pub struct Bench {
+    run_dir: RunDir,
     session: Option<Session>,
     json: bool,
     case: &'static str,
@@ -139,7 +141,7 @@ impl Bench {
 
     fn session(&mut self) -> Result<&mut Session> {
         if self.session.is_none() {
-            let mut session = Session::prepare()?;
+            let mut session = Session::prepare(self.run_dir.path())?;
             session.add_program(self.ibctl()?, "/usr/bin/ibctl");
             self.session = Some(session);
         }
@@ -181,6 +183,7 @@ pub fn run(wanted: Option<&str>, json: bool) -> Result<bool> {
         );
     }
     let mut bench = Bench {
+        run_dir: RunDir::create()?,
         session: None,
         json,
         case: "",

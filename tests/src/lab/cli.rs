@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 
 use super::cache::Cache;
 use super::progress::say;
-use super::{demo, report, roots, test};
+use super::{demo, place, report, roots, test};
 use crate::bench;
 
 /// InfiniBand without InfiniBand: virtual HCAs in a virtual machine, set up by itself.
@@ -94,6 +94,7 @@ fn die_of_signals() -> Result<()> {
     pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&signals), None).context("can't block signals")?;
     thread::spawn(move || {
         if let Ok(signal) = signals.wait() {
+            place::tidy_up();
             say(&format!("\nlab: {signal}; stopped"));
             std::process::exit(130);
         }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 
 use super::machine::Shape;
+use super::place::RunDir;
 use super::progress::{say, seconds};
 use super::report::line;
 use super::session::{Session, Wish, build_program};
@@ -20,7 +21,8 @@ use crate::wire::Job;
 /// When the lab can't be set up.
 pub fn run() -> Result<bool> {
     let started = Instant::now();
-    let mut session = ready()?;
+    let run_dir = RunDir::create()?;
+    let mut session = ready(&run_dir)?;
     let task = tests::find("demo").context("the demo is missing from the tables")?;
     let mut failures = Vec::new();
     session.run_tasks(
@@ -42,7 +44,7 @@ pub fn run() -> Result<bool> {
     } else {
         line(&format!(
             "\nDemo failed after {took}; logs in {}",
-            session.logs().display()
+            run_dir.path().display()
         ));
     }
     Ok(failures.is_empty())
@@ -54,7 +56,8 @@ pub fn run() -> Result<bool> {
 ///
 /// When the lab can't be set up.
 pub fn shell() -> Result<bool> {
-    let mut session = ready()?;
+    let run_dir = RunDir::create()?;
+    let mut session = ready(&run_dir)?;
     let job = Job {
         tasks: vec!["shell".to_owned()],
         interactive: true,
@@ -73,8 +76,8 @@ pub fn shell() -> Result<bool> {
     Ok(true)
 }
 
-fn ready() -> Result<Session> {
-    let mut session = Session::prepare()?;
+fn ready(run_dir: &RunDir) -> Result<Session> {
+    let mut session = Session::prepare(run_dir.path())?;
     session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
     Ok(session)
 }

@@ -18,8 +18,8 @@ use super::place;
 use super::progress::Step;
 use super::report::Verdict;
 
-/// Time limit of one host test.
-const LIMIT: Duration = Duration::from_secs(300);
+/// Time limit of one host test. The slowest lint the whole workspace.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Time limit of one host test in its long form.
 const LONG_LIMIT: Duration = Duration::from_secs(3600);

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
@@ -56,6 +57,16 @@ pub struct RunDir {
     _lock: File,
 }
 
+/// Folder of the run of this process, for [`tidy_up`].
+static CURRENT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Removes the big files of this process's run, which is about to end early.
+pub fn tidy_up() {
+    if let Some(run) = CURRENT.get() {
+        remove_images(run);
+    }
+}
+
 impl RunDir {
     /// Makes the folder `TARGET/lab/TIME-PID` and removes those of old runs.
     ///
@@ -77,6 +88,8 @@ impl RunDir {
         let last = parent.join("last");
         let _ = fs::remove_file(&last);
         let _ = symlink(&name, &last);
+        // Only tests of the lab make more than one.
+        let _ = CURRENT.set(path.clone());
         Ok(Self { path, _lock: lock })
     }
 

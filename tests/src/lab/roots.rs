@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The Debian roots that the lab works in.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -103,18 +103,28 @@ impl RootSpec {
             .finish()
     }
 
+    /// Looks whether the root is there or can be made: room, tools, network. Cheap when it is there.
+    ///
+    /// # Errors
+    ///
+    /// What the host lacks, and what to do.
+    pub fn preflight(&self, cache: &Cache) -> Result<()> {
+        if cache.has("root", self.suite, &self.key()) {
+            return Ok(());
+        }
+        host::check_space(cache.dir(), self.space)?;
+        host::install_root_tools()?;
+        host::check_archive(self.suite)
+    }
+
     /// Returns the root, made first when it isn't in the cache.
     ///
     /// # Errors
     ///
     /// When the host lacks something, or the making fails; says what to do.
     pub fn ensure(&self, cache: &Cache) -> Result<Root> {
+        self.preflight(cache)?;
         let key = self.key();
-        if !cache.has("root", self.suite, &key) {
-            host::check_space(cache.dir(), self.space)?;
-            host::install_root_tools()?;
-            host::check_archive(self.suite)?;
-        }
         let item = cache.item("root", self.suite, &key, |dir| self.build(dir))?;
         let kernel = kernel_release(item.path())?;
         Ok(Root { item, key, kernel })
@@ -125,8 +135,7 @@ impl RootSpec {
             "making the Debian {} root (download and unpack, a minute or two)",
             self.suite
         ));
-        let log_path = dir.with_extension("log");
-        let mut log = File::create(&log_path)?;
+        let mut said: Vec<String> = Vec::new();
         let mut command = chroot::isolated("mmdebstrap");
         command
             .args(OPTIONS)
@@ -146,16 +155,17 @@ impl RootSpec {
                 .rsplit('\r')
                 .find(|part| !part.trim().is_empty())
                 .unwrap_or_default();
-            writeln!(log, "{line}")?;
             if let Some(text) = line.strip_prefix("I: ") {
                 step.note(text.trim_end_matches('.'));
             }
+            said.push(line.to_owned());
         }
         let status = child.wait()?;
-        let text = fs::read_to_string(&log_path).unwrap_or_default();
-        let _ = fs::remove_file(&log_path);
         if !status.success() {
-            bail!("mmdebstrap failed ({status}):\n{}", tail(&text, 25));
+            bail!(
+                "mmdebstrap failed ({status}):\n{}",
+                tail(&said.join("\n"), 25)
+            );
         }
         kernel_release(dir)?;
         step.done();

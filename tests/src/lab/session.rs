@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::cache::{Cache, Item};
 use super::machine::{Heard, Machine, Parts, Shape};
-use super::place::{self, RunDir};
+use super::place;
 use super::progress::say;
 use super::report::line;
 use super::roots::{self, Root};
@@ -37,7 +37,7 @@ pub struct Session {
     sid: Option<Root>,
     userland: Item,
     programs: Vec<(PathBuf, String)>,
-    run: RunDir,
+    logs: PathBuf,
     boots: u32,
 }
 
@@ -95,12 +95,12 @@ pub struct Wish {
 }
 
 impl Session {
-    /// Makes the root and the userland ready. Our programs are added by [`Self::add_program`].
+    /// Makes the root and the userland ready; machines leave their logs in `logs`. Our programs are added by [`Self::add_program`].
     ///
     /// # Errors
     ///
     /// When the host can't carry the lab, with what to do about it.
-    pub fn prepare() -> Result<Self> {
+    pub fn prepare(logs: &Path) -> Result<Self> {
         super::host::check_powers()?;
         let cache = Cache::open()?;
         let tools = roots::TRIXIE.ensure(&cache)?;
@@ -115,7 +115,7 @@ impl Session {
             sid: None,
             userland,
             programs,
-            run: RunDir::create()?,
+            logs: logs.to_owned(),
             boots: 0,
         })
     }
@@ -123,12 +123,6 @@ impl Session {
     /// Puts a program of the host into each machine.
     pub fn add_program(&mut self, host: PathBuf, guest: &str) {
         self.programs.push((host, guest.to_owned()));
-    }
-
-    /// Returns the folder with this run's logs.
-    #[must_use]
-    pub fn logs(&self) -> &Path {
-        self.run.path()
     }
 
     /// Boots one machine for a job.
@@ -146,7 +140,7 @@ impl Session {
         };
         let modules = modules::layer(&self.cache, root, &self.tools)?;
         self.boots += 1;
-        let dir = self.run.path().join(format!("vm{}", self.boots));
+        let dir = self.logs.join(format!("vm{}", self.boots));
         let parts = Parts {
             tools: &self.tools,
             kernel: root,
@@ -181,7 +175,7 @@ impl Session {
                 if waiting.len() == before {
                     bail!(
                         "a machine came up and ran nothing; see {}",
-                        self.run.path().display()
+                        self.logs.display()
                     );
                 }
             }
@@ -209,7 +203,7 @@ impl Session {
             "    booting {kernel} for {} task(s)",
             waiting.len()
         ));
-        let mut watch = Watch::new(machine, self.run.path(), wish);
+        let mut watch = Watch::new(machine, &self.logs, wish);
         watch.run(waiting, report)
     }
 }

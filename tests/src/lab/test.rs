@@ -2,39 +2,51 @@
 //! `cargo lab test`: host tests, then tests in machines.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use super::cache::Cache;
 use super::host_tests;
 use super::place::RunDir;
 use super::progress::{Step, say};
 use super::report::{Report, Verdict};
 use super::session::{Outcome, Session, Wish, build_program};
-use super::{host, measurements};
-use crate::guest::{Task, tests};
+use super::{host, measurements, roots};
+use crate::guest::{Kernel, Task, tests};
 use crate::wire::Figure;
 
 /// Runs the tests whose name matches one of `names` (all, when there are none).
 ///
-/// Returns whether all passed.
+/// Returns whether all passed. What stops the run before its end counts as one failed test, so that
+/// the closing line is always there and tells the truth.
 ///
 /// # Errors
 ///
-/// When the lab can't be set up, or no test matches.
+/// When no test matches.
 pub fn run(names: &[String], long: bool) -> Result<bool> {
-    host::check_powers()?;
     let picked: Vec<&'static Task> = tests::all()
         .filter(|task| matches(names, task.name))
         .collect();
-    let mut report = Report::new();
     // Only names of VM tests have dots: who asks for those needs no host tests built.
     let vm_only = |name: &String| name.contains('.');
-    let run_dir;
-    let mut logs: Option<&Path> = None;
-    if names.is_empty() || !names.iter().all(vm_only) {
-        run_dir = RunDir::create()?;
-        logs = Some(run_dir.path());
-        run_host_tests(names, long, run_dir.path(), &mut report)?;
+    let on_host = names.is_empty() || !names.iter().all(vm_only);
+    if picked.is_empty() && !on_host {
+        bail!(
+            "no test matches {}; cargo lab list shows them all",
+            names.join(" ")
+        );
+    }
+    let mut report = Report::new();
+    let run_dir = match preflight(&picked) {
+        Ok(run_dir) => run_dir,
+        Err(error) => {
+            report.add(stopped("the lab's set-up", &error));
+            return Ok(report.close(None));
+        }
+    };
+    if on_host && let Err(error) = run_host_tests(names, long, run_dir.path(), &mut report) {
+        report.add(stopped("the workspace's tests", &error));
     }
     if picked.is_empty() && report.count() == 0 {
         bail!(
@@ -42,30 +54,34 @@ pub fn run(names: &[String], long: bool) -> Result<bool> {
             names.join(" ")
         );
     }
-    let mut figures = Vec::new();
-    if !picked.is_empty() {
-        match run_vm_tests(&picked, long, &mut report, &mut figures) {
-            Ok(session) => {
-                finish(names, long, &figures)?;
-                return Ok(report.close(Some(session.logs())));
-            }
-            Err(error) => report.add(Verdict {
-                name: "the lab itself".to_owned(),
-                time: std::time::Duration::ZERO,
-                failure: Some(format!("{error:#}")),
-                logs: Vec::new(),
-            }),
-        }
+    if !picked.is_empty()
+        && let Err(error) = run_vm_tests(names, &picked, long, &run_dir, &mut report)
+    {
+        report.add(stopped("the machines", &error));
     }
-    Ok(report.close(logs))
+    Ok(report.close(Some(run_dir.path())))
 }
 
-fn finish(names: &[String], long: bool, figures: &[Figure]) -> Result<()> {
-    // Only a whole long run is a measurement to keep.
-    if long && names.is_empty() {
-        measurements::record("Long tests", "cargo lab test --long", figures)?;
+/// Looks for what the run will lack, before an hour of work ends with it.
+fn preflight(picked: &[&Task]) -> Result<RunDir> {
+    host::check_powers()?;
+    let cache = Cache::open()?;
+    if !picked.is_empty() {
+        roots::TRIXIE.preflight(&cache)?;
     }
-    Ok(())
+    if picked.iter().any(|task| task.kernel == Kernel::Sid) {
+        roots::SID.preflight(&cache)?;
+    }
+    RunDir::create()
+}
+
+fn stopped(what: &str, error: &anyhow::Error) -> Verdict {
+    Verdict {
+        name: what.to_owned(),
+        time: Duration::ZERO,
+        failure: Some(format!("{error:#}")),
+        logs: Vec::new(),
+    }
 }
 
 fn run_host_tests(names: &[String], long: bool, logs: &Path, report: &mut Report) -> Result<()> {
@@ -86,14 +102,16 @@ fn run_host_tests(names: &[String], long: bool, logs: &Path, report: &mut Report
 }
 
 fn run_vm_tests(
+    names: &[String],
     picked: &[&'static Task],
     long: bool,
+    run_dir: &RunDir,
     report: &mut Report,
-    figures: &mut Vec<Figure>,
-) -> Result<Session> {
-    let mut session = Session::prepare()?;
+) -> Result<()> {
+    let mut session = Session::prepare(run_dir.path())?;
     session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
     let step = Step::begin(format!("running {} tests in machines", picked.len()));
+    let mut figures: Vec<Figure> = Vec::new();
     let wish = Wish {
         long,
         ..Wish::default()
@@ -103,7 +121,11 @@ fn run_vm_tests(
         report.add(verdict(outcome));
     })?;
     step.done();
-    Ok(session)
+    // Only a whole long run is a measurement to keep.
+    if long && names.is_empty() {
+        measurements::record("Long tests", "cargo lab test --long", &figures)?;
+    }
+    Ok(())
 }
 
 fn verdict(outcome: Outcome) -> Verdict {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `ibctl` on a real `ib0`, with `ip`, `ethtool` and sysfs as independent readers.
 
+mod change;
 mod children;
+mod guide;
 mod knobs;
 mod trouble;
 
@@ -13,7 +15,13 @@ use crate::guest::process::Output;
 use crate::guest::task::Task;
 
 /// All tests of `ibctl`.
-pub const TABLES: &[&[Task]] = &[knobs::TESTS, children::TESTS, trouble::TESTS];
+pub const TABLES: &[&[Task]] = &[
+    knobs::TESTS,
+    change::TESTS,
+    children::TESTS,
+    trouble::TESTS,
+    guide::TESTS,
+];
 
 /// Time limit of one command.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -10,7 +10,7 @@ use crate::guest::task::{Allowed, Fabric, Task};
 use crate::guest::{Guest, Result};
 
 /// What the stock driver also does when its mode changes under load.
-const FLIP: &[Allowed] = &[
+pub const FLIP: &[Allowed] = &[
     KNOWN[0],
     Allowed {
         text: "sends not completed",

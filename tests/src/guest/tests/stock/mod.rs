@@ -12,6 +12,8 @@ mod sid;
 mod traffic;
 mod unload;
 
+pub use change::FLIP;
+
 use crate::guest::task::{Allowed, Task};
 
 /// Defects of the stock driver that a test may meet, and that ours must not have.

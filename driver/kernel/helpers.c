@@ -336,6 +336,29 @@ void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size)
 	ib_dma_unmap_single(hca, address, size, DMA_FROM_DEVICE);
 }
 
+/* The signature changed: the module has one kind, so one function. */
+static ipoib_h_newlink_t ipoib_h_newlink;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+static int ipoib_h_newlink_cb(struct net_device *dev, struct rtnl_newlink_params *params,
+			      struct netlink_ext_ack *extack)
+{
+	return ipoib_h_newlink(rtnl_newlink_link_net(params), dev, params->tb, params->data, extack);
+}
+#else
+static int ipoib_h_newlink_cb(struct net *net, struct net_device *dev, struct nlattr **tb, struct nlattr **data,
+			      struct netlink_ext_ack *extack)
+{
+	return ipoib_h_newlink(net, dev, tb, data, extack);
+}
+#endif
+
+void ipoib_h_link_ops(struct rtnl_link_ops *ops, ipoib_h_newlink_t newlink)
+{
+	ipoib_h_newlink = newlink;
+	ops->newlink = ipoib_h_newlink_cb;
+}
+
 void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes)
 {
 	group->name = name;

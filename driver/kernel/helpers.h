@@ -6,6 +6,7 @@
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include <linux/workqueue.h>
+#include <net/rtnetlink.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 
@@ -72,6 +73,9 @@ void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge
 bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address);
 void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
 
+typedef int (*ipoib_h_newlink_t)(struct net *net, struct net_device *dev, struct nlattr **tb, struct nlattr **data,
+				 struct netlink_ext_ack *extack);
+void ipoib_h_link_ops(struct rtnl_link_ops *ops, ipoib_h_newlink_t newlink);
 void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes);
 void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca);
 bool ipoib_h_hca_get(struct ib_device *hca);

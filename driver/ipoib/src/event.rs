@@ -5,8 +5,8 @@ use ipoib_core::batch::Flush;
 use kernel::event::Event;
 use kernel::netdev::Rtnl;
 
-use crate::port::{self, Dev};
-use crate::{multicast, path, tx};
+use crate::port::Dev;
+use crate::{life, multicast, path, tx};
 
 /// Milliseconds between attempts to start the queue pair.
 const RETRY_MS: u32 = 1000;
@@ -99,8 +99,8 @@ pub fn recover(dev: &Dev) {
 
 /// Stops and starts the queue pair, again and again until that succeeds; RTNL is held.
 fn restart(dev: &Dev) {
-    port::stop(dev);
-    if let Err(errno) = port::start(dev) {
+    life::stop(dev);
+    if let Err(errno) = life::start(dev) {
         kernel::warning!(
             "{}: the queue pair can't be started, {errno}; trying again",
             dev.name()
@@ -112,6 +112,9 @@ fn restart(dev: &Dev) {
 /// Brings the MTU to the smaller of what is wanted and what the broadcast group takes.
 pub fn follow_mtu(dev: &Dev) {
     let _rtnl = Rtnl::lock();
+    if !is_started(dev) {
+        return;
+    }
     let port = dev.data();
     let mtu = {
         let mut link = port.link.lock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The IPoIB driver: datagram mode (RFC 4391), with transmits that share doorbells.
 //!
-//! - [`port`]: an interface, its queue pair, coming up and going down
+//! - [`port`]: an interface's data; [`life`]: its queue pair, coming up and going down
 //! - [`ops`]: what the kernel calls; [`tx`], [`rx`]: the data path
 //! - [`neigh`], [`path`], [`multicast`]: where packets go
 //! - [`event`]: what follows an event of the HCA
@@ -14,6 +14,7 @@
 
 mod ethtool;
 mod event;
+mod life;
 mod multicast;
 mod neigh;
 mod ops;

@@ -15,28 +15,28 @@ use kernel::verbs::Hca;
 
 use crate::port::{self, Dev, Port};
 use crate::tx::{self, Tx};
-use crate::{event, settings};
+use crate::{event, life, settings};
 
 impl Driver for Port {
     type Tx = Tx;
 
     fn init(dev: &Dev) -> Result {
-        port::init(dev)
+        life::init(dev)
     }
 
     fn uninit(dev: &Dev) {
-        port::uninit(dev);
+        life::uninit(dev);
     }
 
     fn open(dev: &Dev) -> Result {
         dev.set_carrier(false);
         event::follow_pkey(dev);
         dev.data().update_gid(dev);
-        port::start(dev).map(|_| ())
+        life::start(dev).map(|_| ())
     }
 
     fn stop(dev: &Dev) {
-        port::stop(dev);
+        life::stop(dev);
     }
 
     fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {

@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! An interface on a port: its state, its resources, coming up and going down.
+//! An interface on a port: its state and its resources.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use ipoib_core::batch::{Batch, Flush};
+use ipoib_core::batch::Batch;
 use ipoib_core::limits::{RING_RX, RING_TX};
-use ipoib_core::ring::Size;
-use ipoib_core::wire::{ENCAP_LEN, GRH_LEN};
+use ipoib_core::wire::ENCAP_LEN;
 use kernel::alloc::Arc;
-use kernel::error::{Errno, Result};
+use kernel::error::Result;
 use kernel::ethtool::{Coalesce, Rings};
 use kernel::event::Handler;
 use kernel::lock::{Mutex, SpinLock};
 use kernel::napi::CqNapi;
-use kernel::netdev::{Device, DeviceRef, nap};
-use kernel::recvq::RecvQueue;
-use kernel::sendq::SendQueue;
-use kernel::verbs::{Hca, Pd, Qp, QpSize};
+use kernel::netdev::{Device, DeviceRef};
+use kernel::verbs::{Hca, Qp};
 use kernel::work::Work;
 use kernel::{client, param};
 
 use crate::multicast::{self, Groups};
 use crate::neigh::Table;
-use crate::rx::{self, Rx};
+use crate::rx::Rx;
 use crate::stats::Counters;
-use crate::tx::{self, Tx};
+use crate::tx::Tx;
 use crate::{event, path};
 
 /// An interface as the kernel sees it.
 pub type Dev = Device<Port>;
-
-/// Milliseconds that flushed requests may take to complete.
-const DRAIN_MS: u32 = 5000;
 
 /// What the link is like.
 #[derive(Clone, Copy)]
@@ -62,7 +56,8 @@ pub struct Verbs {
     pub started: bool,
     /// Where its P_Key is in the port's table.
     pub pkey_index: u16,
-    _events: Handler<Port>,
+    /// Events of the port; dropped with the rest, it ends them.
+    pub _events: Handler<Port>,
 }
 
 /// What runs later.
@@ -119,7 +114,8 @@ pub struct Port {
     pub oper: AtomicBool,
     /// Groups that user space joined by itself are ignored.
     pub umcast: AtomicBool,
-    receiving: AtomicBool,
+    /// Receive buffers are to be posted.
+    pub receiving: AtomicBool,
 }
 
 /// Returns a ring size that the driver takes, near the wanted one.
@@ -269,189 +265,4 @@ pub fn prepare(dev: &Dev) {
     dev.set_address(4, &link.gid);
     dev.add_offloads(port.hca.can_checksum(), port.hca.can_segment());
     dev.set_carrier(false);
-}
-
-/// Makes the queue pair and its queues; RTNL is held.
-pub fn init(dev: &Dev) -> Result {
-    let port = dev.data();
-    let hca = &port.hca;
-    let rings = *port.rings.lock();
-    let (Some(rx_size), Some(tx_size)) = (Size::new(rings.rx), Size::new(rings.tx)) else {
-        return Err(Errno::EINVAL);
-    };
-    let pd = Pd::new(hca)?;
-    // The two pollers of an interface, and the interfaces, use different vectors.
-    let vector = (dev.ifindex() as u32).wrapping_mul(2);
-    let recv = CqNapi::new(
-        dev,
-        hca,
-        rings.rx.wrapping_add(1),
-        vector,
-        rx::poll,
-        Rx::default(),
-    )?;
-    let send = CqNapi::new(dev, hca, rings.tx, vector.wrapping_add(1), tx::poll, ())?;
-    let max_sge = hca.max_send_sge().clamp(1, 18);
-    let size = QpSize {
-        send: rings.tx,
-        recv: rings.rx,
-        send_sge: max_sge,
-    };
-    let qp = Qp::new(&pd, port.number, &send, &recv, size)?;
-    let buffer = dev.max_mtu().wrapping_add((GRH_LEN + ENCAP_LEN) as u32);
-    let queue = RecvQueue::new(qp.clone(), rx_size, buffer)?;
-    let sends = SendQueue::new(qp.clone(), tx_size, max_sge)?;
-    if let Some(mut rx) = recv.state() {
-        rx.queue = Some(queue);
-    }
-    dev.tx_lock().queue = Some(sends);
-    let [_, a, b, c] = qp.number().to_be_bytes();
-    dev.set_address(1, &[a, b, c]);
-    port.qpn.store(qp.number(), Ordering::Relaxed);
-    port.update_gid(dev);
-    let events = Handler::new(dev, hca, port.number, event::notice)?;
-    *port.verbs.lock() = Some(Verbs {
-        qp,
-        send,
-        recv,
-        started: false,
-        pkey_index: 0,
-        _events: events,
-    });
-    Ok(())
-}
-
-/// Gives back what `init` took; RTNL is held, the queue pair is stopped.
-pub fn uninit(dev: &Dev) {
-    let port = dev.data();
-    let verbs = port.verbs.lock().take();
-    // Dropped without the lock: it frees memory, and completions may still run.
-    let queue = dev.tx_lock().queue.take();
-    drop(queue);
-    if let Some(mut rx) = verbs.as_ref().and_then(|verbs| verbs.recv.state()) {
-        rx.queue = None;
-    }
-    drop(verbs);
-}
-
-/// Makes the queue pair ready; RTNL is held. Says whether it is: without its P_Key, it waits for that.
-pub fn start(dev: &Dev) -> Result<bool> {
-    let port = dev.data();
-    let link = *port.link.lock();
-    let Ok(index) = port.hca.find_pkey(port.number, link.pkey) else {
-        kernel::warning!(
-            "{}: P_Key {:#06x} is not in the port's table, waiting for it",
-            dev.name(),
-            link.pkey
-        );
-        return Ok(false);
-    };
-    let mut verbs = port.verbs.lock();
-    let Some(verbs) = verbs.as_mut() else {
-        return Err(Errno::ENODEV);
-    };
-    if verbs.started {
-        return Ok(true);
-    }
-    verbs.qp.start(index)?;
-    let filled = match verbs.recv.state() {
-        Some(mut rx) => rx.queue.as_mut().map_or(Err(Errno::ENODEV), |queue| {
-            let filled = queue.fill(dev);
-            port.posted.store(queue.posted(), Ordering::Release);
-            filled
-        }),
-        None => Err(Errno::EBUSY),
-    };
-    if let Err(errno) = filled {
-        kernel::error!("{}: no receive buffers, {errno}", dev.name());
-        clear(dev, verbs);
-        return Err(errno);
-    }
-    port.receiving.store(true, Ordering::Release);
-    verbs.started = true;
-    verbs.pkey_index = index;
-    {
-        let mut tx = dev.tx_lock();
-        tx.pkey = link.pkey;
-        tx.up = true;
-    }
-    verbs.recv.enable();
-    verbs.send.enable();
-    port.oper.store(true, Ordering::Release);
-    dev.wake_queue();
-    port.works.multicast.queue(dev, 0);
-    port.works.age.queue(dev, path::AGE_MS);
-    Ok(true)
-}
-
-/// Takes the queue pair out of service; RTNL is held.
-pub fn stop(dev: &Dev) {
-    let port = dev.data();
-    port.oper.store(false, Ordering::Release);
-    port.works.multicast.cancel();
-    port.works.age.cancel();
-    dev.set_carrier(false);
-    {
-        let mut tx = dev.tx_lock();
-        dev.stop_queue();
-        tx.up = false;
-        tx::post(dev, &mut tx, &port.counters, Flush::Quiesce);
-    }
-    multicast::leave_all(dev);
-    let mut verbs = port.verbs.lock();
-    let Some(verbs) = verbs.as_mut().filter(|verbs| verbs.started) else {
-        return;
-    };
-    port.receiving.store(false, Ordering::Release);
-    if let Err(errno) = verbs.qp.flush() {
-        kernel::warning!("{}: the queue pair can't be flushed, {errno}", dev.name());
-    }
-    let begin = kernel::netdev::now_ms();
-    let (mut sends, mut receives) = pending(dev);
-    while (sends > 0 || receives > 0) && kernel::netdev::now_ms().wrapping_sub(begin) < DRAIN_MS {
-        nap();
-        verbs.send.kick();
-        verbs.recv.kick();
-        (sends, receives) = pending(dev);
-    }
-    if sends > 0 || receives > 0 {
-        kernel::warning!(
-            "{}: {sends} sends and {receives} receives were not flushed",
-            dev.name()
-        );
-    }
-    verbs.send.disable();
-    verbs.recv.disable();
-    clear(dev, verbs);
-    verbs.started = false;
-}
-
-fn pending(dev: &Dev) -> (u32, u32) {
-    let sends = dev.tx_lock().queue.as_ref().map_or(0, SendQueue::awaited);
-    (sends, dev.data().posted.load(Ordering::Acquire))
-}
-
-/// Empties the queues of a queue pair whose pollers are disabled.
-fn clear(dev: &Dev, verbs: &Verbs) {
-    let port = dev.data();
-    match verbs.qp.reset() {
-        Ok(reset) => {
-            let mut tx = dev.tx_lock();
-            let lost = tx
-                .queue
-                .as_mut()
-                .map_or(0, |queue| queue.clear(&reset).skbs);
-            port.counters.tx_drop_down.add(lost);
-            drop(tx);
-            if let Some(mut rx) = verbs.recv.state() {
-                if let Some(queue) = &mut rx.queue {
-                    queue.clear(&reset);
-                }
-            }
-        }
-        Err(errno) => kernel::error!("{}: the queue pair can't be reset, {errno}", dev.name()),
-    }
-    port.posted.store(0, Ordering::Release);
-    path::forget_all(dev);
-    dev.reset_limits();
 }

@@ -7,8 +7,8 @@ use ipoib_core::batch::{Batch, Flush, Mode};
 use kernel::error::Errno;
 use kernel::ethtool::{Refusal, Rings};
 
-use crate::port::{self, Dev};
-use crate::tx;
+use crate::port::Dev;
+use crate::{life, tx};
 
 /// Returns the batching settings.
 pub fn batch(dev: &Dev) -> Batch {
@@ -47,13 +47,13 @@ pub fn set_rings(dev: &Dev, rings: Rings) -> Result<(), Refusal> {
         return Ok(());
     }
     let running = dev.is_running();
-    port::stop(dev);
-    port::uninit(dev);
+    life::stop(dev);
+    life::uninit(dev);
     *port.rings.lock() = rings;
-    let mut result = port::init(dev);
+    let mut result = life::init(dev);
     if result.is_err() {
         *port.rings.lock() = old;
-        if let Err(errno) = port::init(dev) {
+        if let Err(errno) = life::init(dev) {
             kernel::error!(
                 "{}: no queue pair, not even with the old ring sizes, {errno}",
                 dev.name()
@@ -61,7 +61,7 @@ pub fn set_rings(dev: &Dev, rings: Rings) -> Result<(), Refusal> {
         }
     }
     if running {
-        result = result.and(port::start(dev).map(|_| ()));
+        result = result.and(life::start(dev).map(|_| ()));
     }
     result.map_err(|errno: Errno| {
         (

@@ -3,6 +3,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_ulong;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::alloc::{Context, KBox};
@@ -41,7 +42,11 @@ impl<T> SpinLock<T> {
     pub fn lock(&self) -> SpinGuard<'_, T> {
         // SAFETY: the lock is initialised.
         let flags = unsafe { bindings::ipoib_h_spin_lock(self.raw.get()) };
-        SpinGuard { lock: self, flags }
+        SpinGuard {
+            lock: self,
+            flags,
+            here: PhantomData,
+        }
     }
 }
 
@@ -49,6 +54,8 @@ impl<T> SpinLock<T> {
 pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
     flags: c_ulong,
+    // Given back where it was taken.
+    here: PhantomData<*mut ()>,
 }
 
 impl<T> Deref for SpinGuard<'_, T> {
@@ -106,13 +113,17 @@ impl<T> Mutex<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         // SAFETY: the lock is initialised.
         unsafe { bindings::ipoib_h_mutex_lock(self.raw.get()) };
-        MutexGuard { lock: self }
+        MutexGuard {
+            lock: self,
+            here: PhantomData,
+        }
     }
 }
 
 /// Access to what a [`Mutex`] protects.
 pub struct MutexGuard<'a, T> {
     lock: &'a Mutex<T>,
+    here: PhantomData<*mut ()>,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {

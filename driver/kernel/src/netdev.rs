@@ -76,6 +76,7 @@ impl<D: Driver> Device<D> {
         TxGuard {
             dev: self,
             taken: true,
+            here: PhantomData,
         }
     }
 
@@ -310,6 +311,8 @@ impl<D> Drop for DeviceRef<D> {
 pub struct TxGuard<'a, D: Driver> {
     dev: &'a Device<D>,
     taken: bool,
+    // Given back where it was taken.
+    here: PhantomData<*mut ()>,
 }
 
 impl<'a, D: Driver> TxGuard<'a, D> {
@@ -317,7 +320,11 @@ impl<'a, D: Driver> TxGuard<'a, D> {
     ///
     /// The caller is `start_xmit`: the stack holds the lock.
     pub(crate) unsafe fn of_stack(dev: &'a Device<D>) -> Self {
-        Self { dev, taken: false }
+        Self {
+            dev,
+            taken: false,
+            here: PhantomData,
+        }
     }
 }
 
@@ -347,7 +354,7 @@ impl<D: Driver> Drop for TxGuard<'_, D> {
 }
 
 /// Holds RTNL.
-pub struct Rtnl(());
+pub struct Rtnl(PhantomData<*mut ()>);
 
 impl Rtnl {
     /// Takes RTNL. Process context.
@@ -355,7 +362,7 @@ impl Rtnl {
     pub fn lock() -> Self {
         // SAFETY: process context.
         unsafe { bindings::rtnl_lock() };
-        Self(())
+        Self(PhantomData)
     }
 }
 

@@ -66,7 +66,6 @@ impl Kind {
             netns_refund: true,
             maxtype: MAX_ATTRIBUTE as u32,
             policy: policy.as_ptr().cast::<nla_policy>(),
-            newlink: Some(newlink::<D>),
             changelink: Some(changelink::<D>),
             dellink: Some(dellink),
             get_size: Some(get_size),
@@ -74,6 +73,8 @@ impl Kind {
             ..Default::default()
         };
         let ops = KBox::new(ops, Context::Process)?;
+        // SAFETY: the table is boxed.
+        unsafe { bindings::ipoib_h_link_ops(ops.as_ptr(), Some(newlink::<D>)) };
         // SAFETY: the table is boxed and lives until it is unregistered.
         Errno::check(unsafe { bindings::rtnl_link_register(ops.as_ptr()) })?;
         OPS.store(ops.as_ptr(), Ordering::Release);

@@ -166,6 +166,11 @@ unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int
 	return n;
 }
 
+void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int))
+{
+	netif_napi_add(dev, napi, poll);
+}
+
 void ipoib_h_napi_del(struct napi_struct *napi)
 {
 	netif_napi_del(napi);
@@ -235,7 +240,7 @@ struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, uns
 }
 
 /* For an skb at its encapsulation header: the stack wants a link-layer header of 24 bytes with the mac header set. */
-void ipoib_h_rx_finish(struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok)
+void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok)
 {
 	skb->protocol = *(__be16 *)skb->data;
 	memset(skb_push(skb, INFINIBAND_ALEN), 0, INFINIBAND_ALEN);
@@ -245,6 +250,7 @@ void ipoib_h_rx_finish(struct sk_buff *skb, struct net_device *dev, u8 type, boo
 	skb->dev = dev;
 	if (csum_ok)
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	napi_gro_receive(napi, skb);
 }
 
 bool ipoib_h_csum_partial(const struct sk_buff *skb)
@@ -357,6 +363,16 @@ void ipoib_h_link_ops(struct rtnl_link_ops *ops, ipoib_h_newlink_t newlink)
 {
 	ipoib_h_newlink = newlink;
 	ops->newlink = ipoib_h_newlink_cb;
+}
+
+void ipoib_h_attribute(struct device_attribute *attribute, const char *name, umode_t mode,
+		       ssize_t (*show)(struct device *, struct device_attribute *, char *),
+		       ssize_t (*store)(struct device *, struct device_attribute *, const char *, size_t))
+{
+	attribute->attr.name = name;
+	attribute->attr.mode = mode;
+	attribute->show = show;
+	attribute->store = store;
 }
 
 void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes)

@@ -48,6 +48,7 @@ void ipoib_h_tx_completed(struct net_device *dev, unsigned int packets, unsigned
 void ipoib_h_tx_reset(struct net_device *dev);
 bool ipoib_h_tx_stopped(struct net_device *dev);
 unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int max);
+void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int));
 void ipoib_h_napi_del(struct napi_struct *napi);
 void ipoib_h_tx_stop(struct net_device *dev);
 void ipoib_h_napi_kick(struct napi_struct *napi);
@@ -60,7 +61,7 @@ netdev_features_t ipoib_h_offloads(bool checksum, bool segment);
 struct net_device *ipoib_h_dev_get(struct net *net, int ifindex);
 
 struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, unsigned int headroom);
-void ipoib_h_rx_finish(struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
+void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
 bool ipoib_h_csum_partial(const struct sk_buff *skb);
 unsigned int ipoib_h_skb_frags(const struct sk_buff *skb);
 netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features);
@@ -76,6 +77,9 @@ void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
 typedef int (*ipoib_h_newlink_t)(struct net *net, struct net_device *dev, struct nlattr **tb, struct nlattr **data,
 				 struct netlink_ext_ack *extack);
 void ipoib_h_link_ops(struct rtnl_link_ops *ops, ipoib_h_newlink_t newlink);
+void ipoib_h_attribute(struct device_attribute *attribute, const char *name, umode_t mode,
+		       ssize_t (*show)(struct device *, struct device_attribute *, char *),
+		       ssize_t (*store)(struct device *, struct device_attribute *, const char *, size_t));
 void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes);
 void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca);
 bool ipoib_h_hca_get(struct ib_device *hca);

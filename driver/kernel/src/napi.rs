@@ -65,8 +65,7 @@ impl Poll {
         let skb = skb.into_raw();
         // SAFETY: packet, device and NAPI are valid; this is called from its poll function.
         unsafe {
-            bindings::ipoib_h_rx_finish(skb, self.dev, to as u8, checksum_ok);
-            bindings::napi_gro_receive(self.napi, skb);
+            bindings::ipoib_h_receive(self.napi, skb, self.dev, to as u8, checksum_ok);
         }
     }
 }
@@ -112,12 +111,7 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
         })?;
         // SAFETY: the device is valid and stays so while its data hold `self`; the NAPI is new and boxed.
         unsafe {
-            bindings::netif_napi_add_weight(
-                dev.as_ptr(),
-                inner.napi.get(),
-                Some(poll_cb::<D, S>),
-                64,
-            )
+            bindings::ipoib_h_napi_add(dev.as_ptr(), inner.napi.get(), Some(poll_cb::<D, S>))
         };
         let this = Self {
             inner: Some(inner),

@@ -61,15 +61,18 @@ impl<D: Driver> Group<D> {
         let entries = KArray::new(files.len(), || {
             let file = source.next();
             let mut attribute = device_attribute::default();
-            attribute.attr.name = file.map_or(c"".as_ptr(), |file| file.name.as_ptr());
             let (show, store) = file.map_or((None, None), |file| (file.show, file.store));
-            if show.is_some() {
-                attribute.attr.mode |= 0o444;
-                attribute.show = Some(show_cb::<D>);
-            }
-            if store.is_some() {
-                attribute.attr.mode |= 0o200;
-                attribute.store = Some(store_cb::<D>);
+            let mode =
+                if show.is_some() { 0o444 } else { 0 } | if store.is_some() { 0o200 } else { 0 };
+            // SAFETY: the name lives as long as the module.
+            unsafe {
+                bindings::ipoib_h_attribute(
+                    &raw mut attribute,
+                    file.map_or(c"".as_ptr(), |file| file.name.as_ptr()),
+                    mode,
+                    show.map(|_| show_cb::<D> as unsafe extern "C" fn(_, _, _) -> _),
+                    store.map(|_| store_cb::<D> as unsafe extern "C" fn(_, _, _, _) -> _),
+                );
             }
             Entry {
                 attribute,

@@ -123,10 +123,13 @@ static int __init vhca_init(void)
 	ret = vhca_check_params();
 	if (ret)
 		return ret;
+	ret = vhca_registry_init();
+	if (ret)
+		return ret;
+	ret = -ENOMEM;
 	vhca_cq_wq = alloc_workqueue("vhca_cq", WQ_BH | WQ_PERCPU, 0);
 	if (!vhca_cq_wq)
-		return -ENOMEM;
-	ret = -ENOMEM;
+		goto err_registry;
 	vhca_event_wq = alloc_workqueue("vhca_event", WQ_UNBOUND, 0);
 	if (!vhca_event_wq)
 		goto err_cq_wq;
@@ -162,6 +165,8 @@ err_event_wq:
 	destroy_workqueue(vhca_event_wq);
 err_cq_wq:
 	destroy_workqueue(vhca_cq_wq);
+err_registry:
+	vhca_registry_exit();
 	return ret;
 }
 
@@ -173,6 +178,7 @@ static void __exit vhca_exit(void)
 	vhca_switch_exit();
 	destroy_workqueue(vhca_event_wq);
 	destroy_workqueue(vhca_cq_wq);
+	vhca_registry_exit();
 }
 
 module_init(vhca_init);

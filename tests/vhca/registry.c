@@ -2,7 +2,8 @@
 /* The HCAs on the fabric: found by number, by LID, by GUID. */
 #include "internal.h"
 
-DEFINE_PERCPU_RWSEM(vhca_fabric_rwsem);
+/* Not a static one: only percpu_free_rwsem() waits for its RCU callback. */
+struct percpu_rw_semaphore vhca_fabric_rwsem;
 
 static struct vhca_dev *vhca_devs[VHCA_MAX_HCAS];
 
@@ -12,6 +13,16 @@ static struct vhca_dev *vhca_devs[VHCA_MAX_HCAS];
  */
 static DEFINE_SPINLOCK(vhca_lid_lock);
 static u8 vhca_lid_owner[VHCA_UNICAST_LIDS];
+
+int vhca_registry_init(void)
+{
+	return percpu_init_rwsem(&vhca_fabric_rwsem);
+}
+
+void vhca_registry_exit(void)
+{
+	percpu_free_rwsem(&vhca_fabric_rwsem);
+}
 
 struct vhca_port *vhca_port_by_index(unsigned int index)
 {

@@ -254,6 +254,8 @@ bool vhca_port_has_guid(struct vhca_port *port, __be64 guid);
 	for ((i) = 0; (i) < VHCA_MAX_HCAS; (i)++)			\
 		if (((port) = vhca_port_by_index(i)))
 
+int vhca_registry_init(void);
+void vhca_registry_exit(void);
 int vhca_registry_attach(struct vhca_dev *dev);
 void vhca_registry_detach(struct vhca_dev *dev);
 void vhca_registry_move_lid(struct vhca_port *port, u16 old_lid, u8 old_lmc);

@@ -79,13 +79,28 @@ fn finds_16(guest: &mut Guest) -> Result {
 
 fn hears_traps(guest: &mut Guest) -> Result {
     let hca = guest.vhca(2);
+    wait_idle(guest)?;
     for _ in 0..3 {
         hca.fault("port", "down")?;
         guest.same("without a link", hca.port_state()?.as_str(), "1: DOWN")?;
         hca.fault("port", "up")?;
         wait_active(guest, 3, BY_TRAP)?;
+        wait_idle(guest)?;
     }
     log_is_clean(guest)
+}
+
+/// Waits until opensm is done with its sweeps. It complains, and rightly, when a link that it is
+/// about to activate goes down again.
+fn wait_idle(guest: &Guest) -> Result {
+    let mut before = String::new();
+    guest.wait_for("idle opensm", Duration::from_secs(20), || {
+        let log = guest.read(OPENSM_LOG)?;
+        let idle = log == before;
+        before = log;
+        std::thread::sleep(Duration::from_secs(1));
+        Ok(idle.then_some(()))
+    })
 }
 
 fn restart(guest: &mut Guest) -> Result {

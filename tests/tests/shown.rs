@@ -14,7 +14,10 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use serde_json::Value;
 
 /// Documents whose `console` blocks are run, and by which test.
-const RUN: [(&str, &str); 1] = [("docs/ibctl.md", "tests/src/guest/tests/ibctl/guide.rs")];
+const RUN: [(&str, &str); 2] = [
+    ("README.md", "tests/src/guest/tests/readme.rs"),
+    ("docs/ibctl.md", "tests/src/guest/tests/ibctl/guide.rs"),
+];
 
 /// Kinds of blocks that show nothing to type.
 const OTHER_BLOCKS: [&str; 5] = ["text", "toml", "json", "c", "rust"];
@@ -160,6 +163,11 @@ fn documents_show_what_the_programs_take() -> Result<()> {
         for Shown { line, command } in read(&path, &fs::read_to_string(entry.path())?)? {
             check(&command, &metadata).with_context(|| format!("{path}:{line}: '{command}'"))?;
             count += 1;
+        }
+    }
+    for (_, test) in RUN {
+        if !place::repo().join(test).exists() {
+            bail!("{test} is gone, and ran the console blocks of a page");
         }
     }
     if count < 10 {

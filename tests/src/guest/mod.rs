@@ -12,6 +12,7 @@ pub mod netns;
 pub mod port;
 pub mod process;
 pub mod runner;
+pub mod shown;
 pub mod task;
 pub mod teardown;
 pub mod tests;

@@ -28,7 +28,7 @@ const TOP: [&str; 17] = [
 ];
 
 /// Entries of [`TOP`] that may be missing: they wait for content.
-const OPTIONAL: [&str; 2] = [".gitattributes", ".ci"];
+const OPTIONAL: [&str; 1] = [".gitattributes"];
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 8] = [

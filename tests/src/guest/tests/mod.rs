@@ -6,6 +6,7 @@ pub mod hw;
 pub mod ibctl;
 pub mod lab;
 pub mod mad;
+pub mod readme;
 pub mod stock;
 
 use super::measures::MEASURES;
@@ -13,7 +14,7 @@ use super::task::Task;
 
 /// Areas of tests, each a list of tables. A new area adds its line here.
 const AREAS: &[&[&[Task]]] = &[
-    &[lab::TESTS, hw::TESTS],
+    &[lab::TESTS, hw::TESTS, readme::TESTS],
     mad::TABLES,
     stock::TABLES,
     ibctl::TABLES,

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `docs/ibctl.md`: every command of its `console` blocks runs, in the order of the page, and prints
-//! what stands below it.
-
-use std::time::Duration;
-
-use anyhow::{bail, ensure};
+//! `docs/ibctl.md`: what the guide shows happens on a real ib0.
 
 use crate::guest::ipoib::{Mode, Pair};
+use crate::guest::shown::compare;
 use crate::guest::task::{Fabric, Task};
 use crate::guest::{Guest, Result};
 
@@ -21,119 +17,7 @@ pub(super) const TESTS: &[Task] = &[Task::new(
 /// The page, as it was when this program was built.
 const PAGE: &str = include_str!("../../../../../docs/ibctl.md");
 
-/// One command of the page.
-#[derive(Debug)]
-struct Shown<'a> {
-    line: usize,
-    command: &'a str,
-    output: Vec<&'a str>,
-}
-
 fn guide(guest: &mut Guest) -> Result {
-    let commands = shown(PAGE)?;
-    ensure!(commands.len() >= 15, "only {} commands", commands.len());
     let pair = Pair::stock(guest, Mode::Datagram)?;
-    let limit = Duration::from_secs(30);
-    for Shown {
-        line,
-        command,
-        output,
-    } in commands
-    {
-        guest.write("/tmp/shown.sh", &format!("exec 2>&1\n{command}\n"))?;
-        let printed = pair.a.ns.attempt("bash /tmp/shown.sh", limit)?.stdout;
-        let lines: Vec<&str> = printed.lines().collect();
-        ensure!(
-            is_like(&output, &lines),
-            "docs/ibctl.md:{line}: '{command}' prints\n{printed}"
-        );
-    }
-    Ok(())
-}
-
-/// Reads the blocks that start with ```` ```console ````; a command has a prompt before it.
-fn shown(page: &str) -> Result<Vec<Shown<'_>>> {
-    let mut all: Vec<Shown<'_>> = Vec::new();
-    let mut is_inside = false;
-    for (at, line) in page.lines().enumerate() {
-        if line.starts_with("```") {
-            is_inside = line == "```console";
-        } else if !is_inside {
-            continue;
-        } else if let Some(command) = line.strip_prefix("# ").or_else(|| line.strip_prefix("$ ")) {
-            all.push(Shown {
-                line: at + 1,
-                command,
-                output: Vec::new(),
-            });
-        } else if let Some(last) = all.last_mut() {
-            last.output.push(line);
-        } else {
-            bail!("docs/ibctl.md:{}: output without a command", at + 1);
-        }
-    }
-    Ok(all)
-}
-
-/// Replaces what differs from run to run: addresses, indices, and the gap that their width leaves.
-fn settled(line: &str) -> String {
-    let mut settled = String::with_capacity(line.len());
-    let mut is_index = false;
-    for word in line.split_whitespace() {
-        let bare = word.trim_matches(['"', ',', ':']);
-        let is_address = matches!(bare.split(':').count(), 6 | 20);
-        settled.push_str(match (is_index, is_address) {
-            (true, _) => "INDEX",
-            (false, true) => "ADDRESS",
-            (false, false) => word,
-        });
-        settled.push(' ');
-        is_index = bare == "index";
-    }
-    settled
-}
-
-/// Says whether `lines` are as `pattern`, where `...` stands for any lines.
-fn is_like(pattern: &[&str], lines: &[&str]) -> bool {
-    match pattern.split_first() {
-        None => lines.is_empty(),
-        Some((first, rest)) if first.trim() == "..." => {
-            (0..=lines.len()).any(|skip| is_like(rest, lines.get(skip..).unwrap_or_default()))
-        }
-        Some((first, rest)) => lines
-            .split_first()
-            .is_some_and(|(line, more)| settled(first) == settled(line) && is_like(rest, more)),
-    }
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn patterns_match_lines() {
-        assert!(is_like(&["a  b", "..."], &["a b", "c", "d"]));
-        assert!(is_like(&["...", "d"], &["a", "d"]));
-        assert!(!is_like(&["a"], &["a", "b"]));
-        assert!(!is_like(&["a"], &[]));
-        assert!(is_like(&["x 02:3b:7f:ab:8a:60"], &["x  aa:22:c3:7a:32:8c"]));
-        assert!(is_like(&["veth, index 3"], &["veth, index 7"]));
-        assert!(!is_like(&["mtu 1400"], &["mtu 1500"]));
-    }
-
-    #[test]
-    fn commands_are_found_with_their_output() {
-        let page = "text\n```console\n# a b\nx\n...\n$ c\n```\n```sh\nd\n```\n";
-        let found = shown(page).unwrap();
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[0].line, found[0].command), (3, "a b"));
-        assert_eq!(found[0].output, ["x", "..."]);
-        assert!(found[1].output.is_empty());
-        assert!(shown("```console\nx\n```").is_err());
-    }
-
-    #[test]
-    fn the_page_has_commands() {
-        assert!(shown(PAGE).unwrap().len() >= 15);
-    }
+    compare(guest, &pair.a.ns, "docs/ibctl.md", PAGE, 15)
 }

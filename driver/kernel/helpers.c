@@ -381,6 +381,11 @@ void ipoib_h_group(struct attribute_group *group, const char *name, struct attri
 	group->attrs = attributes;
 }
 
+void ipoib_h_same_net(struct net_device *dev, struct net_device *parent)
+{
+	dev_net_set(dev, dev_net(parent));
+}
+
 void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca)
 {
 	SET_NETDEV_DEV(dev, hca->dev.parent);

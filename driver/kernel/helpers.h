@@ -81,6 +81,7 @@ void ipoib_h_attribute(struct device_attribute *attribute, const char *name, umo
 		       ssize_t (*show)(struct device *, struct device_attribute *, char *),
 		       ssize_t (*store)(struct device *, struct device_attribute *, const char *, size_t));
 void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes);
+void ipoib_h_same_net(struct net_device *dev, struct net_device *parent);
 void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca);
 bool ipoib_h_hca_get(struct ib_device *hca);
 bool ipoib_h_is_ib_port(struct ib_device *hca, u32 port);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod child;
 mod ethtool;
 mod event;
 mod life;

@@ -11,11 +11,11 @@ use kernel::rtnl;
 use kernel::sysfs::{File, Files, number};
 
 use crate::port::Port;
-use crate::settings;
+use crate::{child, settings};
 
 /// Prepares the files.
 pub fn files() -> Result<Files<Port>> {
-    let plain: [File<Port>; 3] = [
+    let plain: [File<Port>; 5] = [
         File {
             name: c"mode",
             show: Some(|_, text| text.write_str("datagram\n")),
@@ -29,6 +29,16 @@ pub fn files() -> Result<Files<Port>> {
             name: c"pkey",
             show: Some(|dev, text| writeln!(text, "{:#06x}", dev.data().link.lock().pkey)),
             store: None,
+        },
+        File {
+            name: c"create_child",
+            show: None,
+            store: Some(|dev, value| child::create(dev, pkey(value)?)),
+        },
+        File {
+            name: c"delete_child",
+            show: None,
+            store: Some(|dev, value| child::delete(dev, pkey(value)?)),
         },
         File {
             name: c"umcast",
@@ -80,4 +90,15 @@ pub fn files() -> Result<Files<Port>> {
         },
     ];
     Files::new(&plain, c"ipoib", &ours)
+}
+
+/// Reads a P_Key, with or without the bit of full membership.
+fn pkey(value: &str) -> Result<u16> {
+    let pkey = number(value)
+        .and_then(|pkey| u16::try_from(pkey).ok())
+        .ok_or(Errno::EINVAL)?;
+    if pkey & 0x7fff == 0 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(pkey | 0x8000)
 }

@@ -112,19 +112,69 @@ pub fn create<D: Driver>(
         register(dev, ptr::null_mut(), hca, port, make, setup)
     };
     drop(rtnl);
-    match result {
-        Ok(()) => Ok(()),
-        Err((errno, placed)) => {
-            // SAFETY: not registered. The data are dropped without RTNL, which works that they wait for may want.
-            unsafe {
-                if placed {
-                    ptr::drop_in_place(private::<D>(dev));
+    // Without RTNL, which works that the data wait for may want.
+    // SAFETY: the device is given up, if it is not registered.
+    result.map_err(|failure| unsafe { give_up::<D>(dev, failure) })
+}
+
+/// Frees a device that could not be registered.
+///
+/// # Safety
+///
+/// The device is not registered, and nobody uses it.
+unsafe fn give_up<D: Driver>(dev: *mut net_device, (errno, placed): (Errno, bool)) -> Errno {
+    // SAFETY: as the caller says.
+    unsafe {
+        if placed {
+            ptr::drop_in_place(private::<D>(dev));
+        }
+        bindings::free_netdev(dev);
+    }
+    errno
+}
+
+/// Makes and registers a child of a device, in the parent's network namespace. RTNL is held.
+pub fn create_child<D: Driver>(
+    parent: &Device<D>,
+    name: &CStr,
+    make: impl FnOnce() -> Result<(D, D::Tx)>,
+) -> Result {
+    let (hca, port) = D::port(parent);
+    let size = mem::size_of::<Private<D>>() as c_int;
+    let by = bindings::NET_NAME_PREDICTABLE as c_uchar;
+    // SAFETY: the setup function fits the driver; the device is new and of this size, and RTNL is held.
+    unsafe {
+        let setup: unsafe extern "C" fn(_) = crate::rtnl::setup::<D>;
+        let dev = bindings::alloc_netdev_mqs(size, name.as_ptr(), by, Some(setup), 1, 1);
+        if dev.is_null() {
+            return Err(Errno::ENOMEM);
+        }
+        (*dev).rtnl_link_ops = crate::rtnl::ops();
+        bindings::ipoib_h_same_net(dev, parent.as_ptr());
+        register(dev, parent.as_ptr(), hca, port, make, D::prepare)
+            .map_err(|failure| give_up::<D>(dev, failure))
+    }
+}
+
+/// Says whether a device has a child that `which` accepts, and removes that child if `remove` says so. RTNL is held; a removed
+/// child is gone when RTNL is given back.
+pub fn find_child<D: Driver>(parent: &Device<D>, remove: bool, which: impl Fn(&D) -> bool) -> bool {
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list, whose devices are ours and registered. Unregistering frees the entry, which is
+    // not used after that.
+    unsafe {
+        while !at.is_null() {
+            let dev = (*at).dev;
+            if (*at).parent == parent.as_ptr() && which(Device::<D>::from_raw(dev).data()) {
+                if remove {
+                    bindings::unregister_netdevice_queue(dev, ptr::null_mut());
                 }
-                bindings::free_netdev(dev);
+                return true;
             }
-            Err(errno)
+            at = (*at).next;
         }
     }
+    false
 }
 
 /// Puts the data in place and registers the device; a failure says whether the data are in place.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Children by P_Key, as the files `create_child` and `delete_child` make and remove them. RTNL is held.
+
+use core::ffi::CStr;
+use core::fmt::Write;
+
+use kernel::client;
+use kernel::error::{Errno, Result};
+
+use crate::port::{Dev, Port};
+
+/// Bytes of an interface's name, the terminating NUL included (`IFNAMSIZ`).
+const NAME: usize = 16;
+
+/// A name under construction.
+struct Name {
+    text: [u8; NAME],
+    len: usize,
+}
+
+impl Write for Name {
+    fn write_str(&mut self, s: &str) -> core::fmt::Result {
+        let end = self.len.saturating_add(s.len());
+        // The last byte stays NUL.
+        let free = self.text.get_mut(self.len..end).filter(|_| end < NAME);
+        free.ok_or(core::fmt::Error)?.copy_from_slice(s.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// Makes the child `<parent>.<P_Key>`.
+///
+/// # Errors
+///
+/// `EINVAL` for a child, `EEXIST` when the P_Key is the parent's or that of another child, `ERANGE` when the name is too
+/// long.
+pub fn create(parent: &Dev, pkey: u16) -> Result {
+    let port = parent.data();
+    if port.parent.is_some() {
+        return Err(Errno::EINVAL);
+    }
+    if port.link.lock().pkey == pkey || client::find_child(parent, false, has(pkey)) {
+        return Err(Errno::EEXIST);
+    }
+    let mut name = Name {
+        text: [0; NAME],
+        len: 0,
+    };
+    write!(name, "{}.{pkey:04x}", parent.name()).map_err(|_| Errno::ERANGE)?;
+    let name = CStr::from_bytes_until_nul(&name.text).map_err(|_| Errno::ERANGE)?;
+    client::create_child(parent, name, || Port::child(parent, pkey))
+}
+
+/// Removes a child of that P_Key.
+///
+/// # Errors
+///
+/// `ENODEV` when there is none.
+pub fn delete(parent: &Dev, pkey: u16) -> Result {
+    if client::find_child(parent, true, has(pkey)) {
+        Ok(())
+    } else {
+        Err(Errno::ENODEV)
+    }
+}
+
+fn has(pkey: u16) -> impl Fn(&Port) -> bool {
+    move |port| port.link.lock().pkey == pkey
+}

@@ -89,10 +89,8 @@ struct workqueue_struct *ipoib_h_workqueue(const char *name)
 	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
 }
 
-bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms, bool sooner)
+bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms)
 {
-	if (sooner)
-		return !mod_delayed_work(wq, work, msecs_to_jiffies(ms));
 	return queue_delayed_work(wq, work, msecs_to_jiffies(ms));
 }
 

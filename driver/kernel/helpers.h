@@ -35,7 +35,7 @@ void ipoib_h_mutex_lock(struct mutex *lock);
 
 void ipoib_h_delayed_work_init(struct delayed_work *work, work_func_t func);
 struct workqueue_struct *ipoib_h_workqueue(const char *name);
-bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms, bool sooner);
+bool ipoib_h_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned int ms);
 unsigned int ipoib_h_jiffies_ms(void);
 
 void ipoib_h_dev_hold(struct net_device *dev);

@@ -22,8 +22,14 @@ impl Write for Name {
     fn write_str(&mut self, s: &str) -> core::fmt::Result {
         let end = self.len.saturating_add(s.len());
         // The last byte stays NUL.
-        let free = self.text.get_mut(self.len..end).filter(|_| end < NAME);
-        free.ok_or(core::fmt::Error)?.copy_from_slice(s.as_bytes());
+        let free = self
+            .text
+            .get_mut(self.len..end)
+            .filter(|_| end < NAME)
+            .ok_or(core::fmt::Error)?;
+        for (to, from) in free.iter_mut().zip(s.bytes()) {
+            *to = from;
+        }
         self.len = end;
         Ok(())
     }

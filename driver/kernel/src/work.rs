@@ -80,11 +80,16 @@ impl<D: Driver> Work<D> {
             return;
         }
         core::mem::forget(dev.hold());
-        // SAFETY: the work is initialised and boxed. A delay of 0 replaces a longer one.
-        if !unsafe { bindings::ipoib_h_queue(queue, self.0.work.get(), ms, ms == 0) } {
-            // It was queued before, with its own reference.
-            // SAFETY: pairs with the hold above.
-            unsafe { bindings::ipoib_h_dev_put(own) };
+        // SAFETY: the work is initialised and boxed. Each time it is queued it has a reference of its own, which goes
+        // with whoever takes it off the queue. mod_delayed_work would not say whether it queued a work that is just
+        // being cancelled.
+        unsafe {
+            if ms == 0 && bindings::cancel_delayed_work(self.0.work.get()) {
+                bindings::ipoib_h_dev_put(own);
+            }
+            if !bindings::ipoib_h_queue(queue, self.0.work.get(), ms) {
+                bindings::ipoib_h_dev_put(own);
+            }
         }
     }
 }

@@ -109,7 +109,8 @@ fn restart(dev: &Dev) {
     }
 }
 
-/// Brings the MTU to the smaller of what is wanted and what the broadcast group takes.
+/// The broadcast group is joined: brings the MTU to the smaller of what is wanted and what the group takes, and tells
+/// the neighbours our address, whose queue pair number may be new.
 pub fn follow_mtu(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     if !is_started(dev) {
@@ -130,4 +131,5 @@ pub fn follow_mtu(dev: &Dev) {
         }
     }
     port.link.lock().setting_mtu = false;
+    dev.notify_peers();
 }

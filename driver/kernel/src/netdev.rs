@@ -276,6 +276,12 @@ impl<D> Device<D> {
         unsafe { bindings::ipoib_h_tx_reset(self.as_ptr()) };
     }
 
+    /// Lets the stack tell the neighbours our address (gratuitous ARP, unsolicited advertisement). RTNL is held.
+    pub fn notify_peers(&self) {
+        // SAFETY: the device is valid.
+        unsafe { bindings::__netdev_notify_peers(self.as_ptr()) };
+    }
+
     /// Sends a packet through the stack's queue.
     pub fn queue_xmit(&self, skb: Skb) {
         let skb = skb.into_raw();

@@ -177,6 +177,21 @@ fn documents_show_what_the_programs_take() -> Result<()> {
 }
 
 #[test]
+fn ci_runs_what_the_readme_says() -> Result<()> {
+    let text = fs::read_to_string(place::repo().join(".ci/run"))?;
+    let last = text.lines().last().unwrap_or_default();
+    let command = last.strip_prefix("exec ").unwrap_or(last);
+    let readme = read(
+        "README.md",
+        &fs::read_to_string(place::repo().join("README.md"))?,
+    )?;
+    if !readme.iter().any(|shown| shown.command == command) {
+        bail!(".ci/run ends with '{command}', which README.md does not show");
+    }
+    Ok(())
+}
+
+#[test]
 fn commands_are_found() -> Result<()> {
     let text = "Type `ibctl show`, not `ls`:\n\n```sh\n# first\nUPDATE=1 cargo test -p x   # all\n\ncargo lab demo\n```\n";
     let shown = read("a.md", text)?;

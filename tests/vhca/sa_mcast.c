@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Multicast groups of the managed mode: MCMemberRecord (IBA 15.2.5.17), and the
- * switch's multicast table, which follows the memberships. A membership is a
- * (port GID, group) with JoinState bits; a Set adds bits, a Delete takes bits
- * away (IBA 15.2.5.17.2: the SA counts no references). A group ends with its
- * last full member, send-only full members included, except the broadcast
- * groups of IPoIB (RFC 4391, 5.): those are there for every P_Key.
- */
+/* Requests for MCMemberRecord of the managed mode (IBA 15.2.5.17). */
 #include <linux/slab.h>
 #include <linux/unaligned.h>
 
-#include "sa.h"
+#include "sa_group.h"
 
-#define JOIN_FULL		BIT(FULLMEMBER_JOIN)
-#define JOIN_NON		BIT(NONMEMBER_JOIN)
-#define JOIN_SENDONLY_NON	BIT(SENDONLY_NONMEBER_JOIN)
-#define JOIN_SENDONLY_FULL	BIT(SENDONLY_FULLMEMBER_JOIN)
-#define JOIN_ALL		0xf
-#define JOIN_KEEPS_GROUP	(JOIN_FULL | JOIN_SENDONLY_FULL)
-#define JOIN_RECEIVES		(JOIN_FULL | JOIN_NON)
-
-#define MAX_GROUPS		1024
-#define BROADCAST_QKEY		0x00000b1b
-#define IPOIB_IPV4_SIGNATURE	0x401b
 #define SA_MGID_SIGNATURE	0xa01b	/* MGIDs that the SA made up */
-#define SCOPE_LINK_LOCAL	2
 
 /* MCMemberRecord, wire order. */
 struct mcmember_record {
@@ -49,224 +30,11 @@ struct mcmember_record {
 #define REQUIRED_CREATE	(REC(QKEY) | REC(TRAFFIC_CLASS) | REC(PKEY) | \
 			 REC(FLOW_LABEL) | REC(SL))
 
-struct member {
-	struct list_head node;
-	unsigned int hca;
-	union ib_gid port_gid;
-	u8 join;		/* JOIN_ bits, never 0 */
-	bool proxy;		/* another port joined for this one */
-};
-
-struct group {
-	struct list_head node;
-	struct list_head members;
-	union ib_gid mgid;
-	u16 mlid;
-	u16 pkey;
-	__be32 qkey;
-	u8 mtu;			/* enum ib_mtu */
-	u8 rate;		/* enum ib_rate */
-	u8 life;
-	u8 tclass;
-	__be32 sl_flow_hop;
-	bool permanent;
-};
-
-/* Guards all below; the switch's and a port's lock are taken inside. */
-static DEFINE_SPINLOCK(sa_lock);
-static LIST_HEAD(groups);
-static DECLARE_BITMAP(mlids, MAX_GROUPS);
-static u64 mgids_made;
-
-static struct group *find_group(const union ib_gid *mgid)
-{
-	struct group *group;
-
-	list_for_each_entry(group, &groups, node)
-		if (!memcmp(&group->mgid, mgid, sizeof(*mgid)))
-			return group;
-	return NULL;
-}
-
-static struct member *find_member(struct group *group, const union ib_gid *gid)
-{
-	struct member *member;
-
-	list_for_each_entry(member, &group->members, node)
-		if (!memcmp(&member->port_gid, gid, sizeof(*gid)))
-			return member;
-	return NULL;
-}
-
-static struct group *new_group(const union ib_gid *mgid)
-{
-	unsigned int n = find_first_zero_bit(mlids, MAX_GROUPS);
-	struct group *group;
-
-	if (n == MAX_GROUPS)
-		return NULL;
-	group = kzalloc(sizeof(*group), GFP_ATOMIC);
-	if (!group)
-		return NULL;
-	__set_bit(n, mlids);
-	INIT_LIST_HEAD(&group->members);
-	group->mgid = *mgid;
-	group->mlid = VHCA_UNICAST_LIDS + n;
-	group->mtu = vhca_mtu_enum();
-	group->rate = VHCA_LINK_RATE;
-	group->life = SA_PACKET_LIFE;
-	list_add_tail(&group->node, &groups);
-	return group;
-}
-
-static void free_group(struct group *group)
-{
-	WARN_ON(!list_empty(&group->members));
-	list_del(&group->node);
-	__clear_bit(group->mlid - VHCA_UNICAST_LIDS, mlids);
-	kfree(group);
-}
-
-/* Brings the switch's table in line for an HCA: it may have several GIDs. */
-static void route(struct group *group, unsigned int hca)
-{
-	struct member *member;
-	bool receives = false;
-
-	list_for_each_entry(member, &group->members, node)
-		if (member->hca == hca)
-			receives |= member->join & JOIN_RECEIVES;
-	vhca_switch_set_mcast(group->mlid, hca, receives);
-}
-
-/* Takes @bits of a membership away, with what hangs on them. */
-static void remove_bits(struct group *group, struct member *member, u8 bits)
-{
-	unsigned int hca = member->hca;
-
-	member->join &= ~bits;
-	if (!member->join) {
-		list_del(&member->node);
-		kfree(member);
-	}
-	route(group, hca);
-}
-
-/* Ends a group that no full member keeps; its other members go with it. */
-static void end_if_unused(struct group *group)
-{
-	struct member *member, *next;
-
-	if (group->permanent)
-		return;
-	list_for_each_entry(member, &group->members, node)
-		if (member->join & JOIN_KEEPS_GROUP)
-			return;
-	list_for_each_entry_safe(member, next, &group->members, node)
-		remove_bits(group, member, JOIN_ALL);
-	free_group(group);
-}
-
-/* ---- broadcast groups of IPoIB ------------------------------------------------ */
-
-/* ff1s:401b:PPPP:0:0:0:ffff:ffff (RFC 4391, 4.). */
-static bool is_broadcast(const union ib_gid *mgid)
-{
-	static const u8 tail[10] = { [6 ... 9] = 0xff };
-
-	return mgid->raw[0] == 0xff && mgid->raw[1] >> 4 == 1 &&
-	       get_unaligned_be16(mgid->raw + 2) == IPOIB_IPV4_SIGNATURE &&
-	       get_unaligned_be16(mgid->raw + 4) & 0x7fff &&
-	       !memcmp(mgid->raw + 6, tail, sizeof(tail));
-}
-
-static struct group *new_broadcast(const union ib_gid *mgid)
-{
-	struct group *group = new_group(mgid);
-
-	if (!group)
-		return NULL;
-	group->pkey = get_unaligned_be16(mgid->raw + 4) | 0x8000;
-	group->qkey = cpu_to_be32(BROADCAST_QKEY);
-	group->permanent = true;
-	return group;
-}
-
-/*
- * P_Keys may come later than the module's parameters, by the SMA or a fault: a
- * broadcast group is there as soon as somebody asks for it.
- */
-static struct group *find_or_broadcast(const union ib_gid *mgid)
-{
-	struct group *group = find_group(mgid);
-
-	return group || !is_broadcast(mgid) ? group : new_broadcast(mgid);
-}
-
-int sa_mcast_init(void)
-{
-	union ib_gid mgid = {
-		.raw = { 0xff, 0x10 | SCOPE_LINK_LOCAL,
-			 IPOIB_IPV4_SIGNATURE >> 8, IPOIB_IPV4_SIGNATURE & 0xff,
-			 [12 ... 15] = 0xff },
-	};
-	struct group *group = NULL;
-	unsigned long flags;
-	unsigned int i;
-
-	spin_lock_irqsave(&sa_lock, flags);
-	for (i = 0; i < vhca_num_pkeys; i++) {
-		if (!(vhca_pkeys[i] & 0x7fff))
-			continue;
-		put_unaligned_be16(vhca_pkeys[i] | 0x8000, mgid.raw + 4);
-		group = find_or_broadcast(&mgid);
-		if (!group)
-			break;
-	}
-	spin_unlock_irqrestore(&sa_lock, flags);
-	if (i < vhca_num_pkeys) {
-		sa_mcast_exit();
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* All HCAs have left, so no group has a member. */
-void sa_mcast_exit(void)
-{
-	struct group *group, *next;
-
-	list_for_each_entry_safe(group, next, &groups, node)
-		free_group(group);
-}
-
-void vhca_sa_forget_port(struct vhca_port *port)
-{
-	struct group *group, *next_group;
-	struct member *member, *next;
-	unsigned long flags;
-
-	spin_lock_irqsave(&sa_lock, flags);
-	list_for_each_entry_safe(group, next_group, &groups, node) {
-		bool left = false;
-
-		list_for_each_entry_safe(member, next, &group->members, node) {
-			if (member->hca != port->dev->index)
-				continue;
-			remove_bits(group, member, JOIN_ALL);
-			left = true;
-		}
-		if (left)
-			end_if_unused(group);
-	}
-	spin_unlock_irqrestore(&sa_lock, flags);
-}
-
-/* ---- requests ------------------------------------------------------------------- */
+static u64 mgids_made;	/* under sa_lock */
 
 /* With no @member the record is the group's own. */
-static void fill_record(struct mcmember_record *rec, const struct group *group,
-			const struct member *member, u8 join)
+static void fill_record(struct mcmember_record *rec, const struct sa_group *group,
+			const struct sa_member *member, u8 join)
 {
 	memset(rec, 0, sizeof(*rec));
 	rec->mgid = group->mgid;
@@ -302,7 +70,7 @@ static __be32 flow_mask(const struct sa_request *req)
 /* Does @group have what the request's components say? */
 static bool group_matches(const struct sa_request *req,
 			  const struct mcmember_record *want,
-			  const struct group *group)
+			  const struct sa_group *group)
 {
 	if (sa_has(req, REC(MGID)) &&
 	    memcmp(&want->mgid, &group->mgid, sizeof(group->mgid)))
@@ -349,7 +117,7 @@ static struct vhca_port *subject(const struct mcmember_record *want)
  * has the group's P_Key (IBA 15.2.5.17.2, ProxyJoin).
  */
 static bool may_change(const struct sa_request *req, struct vhca_port *port,
-		       const struct group *group, const struct member *member)
+		       const struct sa_group *group, const struct sa_member *member)
 {
 	return member->proxy ? vhca_port_find_pkey(req->from, group->pkey) >= 0 :
 			       port == req->from;
@@ -363,7 +131,7 @@ static bool mgid_ok(const union ib_gid *mgid)
 {
 	if (mgid->raw[0] != 0xff || mgid->raw[1] & 0xe0)
 		return false;
-	return (mgid->raw[1] & 0xf) != SCOPE_LINK_LOCAL ||
+	return (mgid->raw[1] & 0xf) != SA_SCOPE_LINK_LOCAL ||
 	       get_unaligned_be16(mgid->raw + 2) != SA_MGID_SIGNATURE;
 }
 
@@ -375,17 +143,17 @@ static bool holds_pkey(const struct sa_request *req, struct vhca_port *port,
 }
 
 /* The request asks for a group that does not exist. */
-static struct group *create(const struct sa_request *req,
-			    const struct mcmember_record *want,
-			    struct vhca_port *port, u16 *status)
+static struct sa_group *create(const struct sa_request *req,
+			       const struct mcmember_record *want,
+			       struct vhca_port *port, u16 *status)
 {
 	u8 mtu = READ_ONCE(port->active_mtu), rate = VHCA_LINK_RATE;
 	u16 pkey = be16_to_cpu(want->pkey);
 	union ib_gid mgid = want->mgid;
-	struct group *group;
+	struct sa_group *group;
 
 	*status = SA_ERR_REQ_INVALID;
-	if (!(want->scope_join & JOIN_KEEPS_GROUP))
+	if (!(want->scope_join & SA_JOIN_KEEPS_GROUP))
 		return NULL;
 	*status = SA_ERR_INSUFFICIENT;
 	if (!sa_has(req, REQUIRED_CREATE))
@@ -396,7 +164,7 @@ static struct group *create(const struct sa_request *req,
 	if (!memchr_inv(mgid.raw, 0, sizeof(mgid.raw))) {
 		mgid.raw[0] = 0xff;
 		mgid.raw[1] = 0x10 | (sa_has(req, REC(SCOPE)) ?
-			want->scope_join >> 4 : SCOPE_LINK_LOCAL);
+			want->scope_join >> 4 : SA_SCOPE_LINK_LOCAL);
 		put_unaligned_be16(SA_MGID_SIGNATURE, mgid.raw + 2);
 		put_unaligned_be64(++mgids_made, mgid.raw + 8);
 	} else if (!mgid_ok(&mgid)) {
@@ -409,7 +177,7 @@ static struct group *create(const struct sa_request *req,
 	if (!mtu || !rate)
 		return NULL;
 	*status = SA_ERR_NO_RESOURCES;
-	group = new_group(&mgid);
+	group = sa_group_new(&mgid);
 	if (!group)
 		return NULL;
 	group->qkey = want->qkey;
@@ -426,11 +194,11 @@ static u16 join_locked(const struct sa_request *req, struct vhca_port *port,
 		       struct mcmember_record *rec)
 {
 	u8 join = rec->scope_join & 0xf;
-	struct member *member;
-	struct group *group;
+	struct sa_member *member;
+	struct sa_group *group;
 	u16 status;
 
-	group = find_or_broadcast(&rec->mgid);
+	group = sa_group_get(&rec->mgid);
 	if (!group) {
 		group = create(req, rec, port, &status);
 		if (!group)
@@ -440,11 +208,11 @@ static u16 join_locked(const struct sa_request *req, struct vhca_port *port,
 		   !holds_pkey(req, port, group->pkey)) {
 		return SA_ERR_REQ_INVALID;
 	}
-	member = find_member(group, &rec->port_gid);
+	member = sa_member_find(group, &rec->port_gid);
 	if (!member) {
 		member = kzalloc(sizeof(*member), GFP_ATOMIC);
 		if (!member) {
-			end_if_unused(group);
+			sa_group_end_if_unused(group);
 			return SA_ERR_NO_RESOURCES;
 		}
 		member->hca = port->dev->index;
@@ -455,7 +223,7 @@ static u16 join_locked(const struct sa_request *req, struct vhca_port *port,
 		return SA_ERR_REQ_INVALID;
 	}
 	member->join |= join;
-	route(group, port->dev->index);
+	sa_group_route(group, port->dev->index);
 	fill_record(rec, group, member, member->join);
 	return VHCA_MAD_OK;
 }
@@ -463,18 +231,18 @@ static u16 join_locked(const struct sa_request *req, struct vhca_port *port,
 static u16 leave_locked(const struct sa_request *req, struct vhca_port *port,
 			struct mcmember_record *rec)
 {
-	struct group *group = find_group(&rec->mgid);
+	struct sa_group *group = sa_group_find(&rec->mgid);
 	u8 join = rec->scope_join & 0xf;
-	struct member *member;
+	struct sa_member *member;
 
-	member = group ? find_member(group, &rec->port_gid) : NULL;
+	member = group ? sa_member_find(group, &rec->port_gid) : NULL;
 	/* Only what was joined can be left. */
 	if (!member || join & ~member->join ||
 	    !may_change(req, port, group, member))
 		return SA_ERR_REQ_INVALID;
 	fill_record(rec, group, member, member->join & ~join);
-	remove_bits(group, member, join);
-	end_if_unused(group);
+	sa_member_remove(group, member, join);
+	sa_group_end_if_unused(group);
 	return VHCA_MAD_OK;
 }
 
@@ -491,7 +259,7 @@ static u16 change(const struct sa_request *req,
 	memcpy(&rec, req->mad->data, sizeof(rec));
 	if (!sa_has(req, REQUIRED_JOIN))
 		return SA_ERR_INSUFFICIENT;
-	if (!(rec.scope_join & JOIN_ALL))
+	if (!(rec.scope_join & SA_JOIN_ALL))
 		return SA_ERR_REQ_INVALID;
 	port = subject(&rec);
 	if (!port)
@@ -528,10 +296,10 @@ static bool list_locked(const struct sa_request *req, bool trusted,
 {
 	const struct mcmember_record *want = (const void *)req->mad->data;
 	struct mcmember_record rec;
-	struct member *member;
-	struct group *group;
+	struct sa_member *member;
+	struct sa_group *group;
 
-	list_for_each_entry(group, &groups, node) {
+	list_for_each_entry(group, &sa_groups, node) {
 		if (!group_matches(req, want, group))
 			continue;
 		if (!trusted) {
@@ -556,10 +324,10 @@ static bool list_locked(const struct sa_request *req, bool trusted,
 static size_t count_records(void)
 {
 	size_t num_groups = 0, num_members = 0;
-	struct member *member;
-	struct group *group;
+	struct sa_member *member;
+	struct sa_group *group;
 
-	list_for_each_entry(group, &groups, node) {
+	list_for_each_entry(group, &sa_groups, node) {
 		num_groups++;
 		list_for_each_entry(member, &group->members, node)
 			num_members++;

@@ -74,7 +74,16 @@ impl Pair {
     ///
     /// When `ib0` and `ib1` aren't there, or don't come up.
     pub fn of_loaded(guest: &Guest, mode: Mode) -> Result<Self> {
-        for dev in ["ib0", "ib1"] {
+        Self::of_devices(guest, ["ib0", "ib1"], Some(mode))
+    }
+
+    /// Sets two interfaces up, of whatever driver, when they are there; no mode leaves theirs alone.
+    ///
+    /// # Errors
+    ///
+    /// When they aren't there in time, or don't come up.
+    pub fn of_devices(guest: &Guest, devs: [&str; 2], mode: Option<Mode>) -> Result<Self> {
+        for dev in devs {
             guest.wait_for(&format!("interface {dev}"), LINK_LIMIT, || {
                 Ok(guest
                     .attempt(&format!("ip link show {dev}"))?
@@ -83,22 +92,31 @@ impl Pair {
                     .then_some(()))
             })?;
         }
-        Self::adopt(guest, guest.netns("a")?, guest.netns("b")?, mode)
+        Self::adopt(guest, guest.netns("a")?, guest.netns("b")?, devs, mode)
     }
 
-    /// Moves `ib0` and `ib1` of the first namespace to `a` and `b` and sets them up.
+    /// Moves two interfaces of the first namespace to `a` and `b` and sets them up.
     ///
     /// # Errors
     ///
     /// When they don't come up.
-    pub fn adopt(guest: &Guest, a: Netns, b: Netns, mode: Mode) -> Result<Self> {
-        for (dev, ns) in [("ib0", &a), ("ib1", &b)] {
+    pub fn adopt(
+        guest: &Guest,
+        a: Netns,
+        b: Netns,
+        devs: [&str; 2],
+        mode: Option<Mode>,
+    ) -> Result<Self> {
+        let [of_a, of_b] = devs;
+        for (dev, ns) in [(of_a, &a), (of_b, &b)] {
             guest.run(&format!("ip link set {dev} netns {}", ns.name()))?;
         }
-        let a = End::new(a, "ib0", 9, 1);
-        let b = End::new(b, "ib1", 9, 2);
+        let a = End::new(a, of_a, 9, 1);
+        let b = End::new(b, of_b, 9, 2);
         for end in [&a, &b] {
-            end.set_mode(mode)?;
+            if let Some(mode) = mode {
+                end.set_mode(mode)?;
+            }
             end.bring_up()?;
         }
         let pair = Self { a, b };

@@ -48,26 +48,38 @@ const IN_TREE: &[&str] = &[
 /// Modules that some kernels lack; a machine does without.
 const OPTIONAL: &[&str] = &["netdevsim", "af_packet_diag"];
 
-/// One of our own modules, in C.
+/// One of our own modules.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnModule {
     /// Module name.
     pub name: &'static str,
     /// Folder with its Makefile, from the repo's top.
     pub source: &'static str,
+    /// Suites whose root can build it.
+    pub suites: &'static [&'static str],
 }
 
 /// Modules built for each machine.
-pub const OWN: &[OwnModule] = &[OwnModule {
-    name: "vhca",
-    source: "tests/vhca",
-}];
+pub const OWN: &[OwnModule] = &[
+    OwnModule {
+        name: "vhca",
+        source: "tests/vhca",
+        suites: &["trixie", "sid"],
+    },
+    OwnModule {
+        name: "ipoib_batch",
+        source: "driver",
+        suites: &["trixie"],
+    },
+];
 
 /// Says whether a file belongs to a module's sources, and is no product of a build.
 fn is_source(name: &Path) -> bool {
-    let known = name
-        .extension()
-        .is_some_and(|end| ["c", "h", "sh"].iter().any(|ext| end == *ext));
+    let known = name.extension().is_some_and(|end| {
+        ["c", "h", "sh", "rs", "flags"]
+            .iter()
+            .any(|ext| end == *ext)
+    });
     let hidden = name
         .components()
         .any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
@@ -124,7 +136,8 @@ impl OwnModule {
 /// root whose `cpio` is used.
 pub fn layer(cache: &Cache, root: &Root, tools: &Root) -> Result<Item> {
     let mut own = Vec::new();
-    for module in OWN {
+    let suite = root.suite();
+    for module in OWN.iter().filter(|module| module.suites.contains(&suite)) {
         own.push((module, module.ensure(cache, root)?));
     }
     let mut maker = KeyMaker::new()
@@ -227,7 +240,15 @@ mod tests {
 
     #[test]
     fn products_of_a_build_are_no_sources() {
-        for name in ["main.c", "vhca.h", "Makefile", "Kbuild", "sub/qp.c"] {
+        for name in [
+            "main.c",
+            "vhca.h",
+            "Makefile",
+            "Kbuild",
+            "sub/qp.c",
+            "ipoib/src/tx.rs",
+            "kernel/bindgen.flags",
+        ] {
             assert!(is_source(Path::new(name)), "{name}");
         }
         for name in [

@@ -33,6 +33,10 @@ pub const TRIXIE: RootSpec = RootSpec {
         "linux-headers-amd64",
         "gcc",
         "make", // modules
+        "rustc",
+        "rust-src",
+        "bindgen",
+        "clang", // our driver
         "qemu-system-x86",
         "seabios", // the machine
         "kmod",
@@ -54,7 +58,7 @@ pub const TRIXIE: RootSpec = RootSpec {
         "ibverbs-providers",
         "rdma-core",
     ],
-    space: 2_500_000_000,
+    space: 4_000_000_000,
 };
 
 /// Debian unstable: only its newer kernel, to build modules for and to boot.
@@ -87,6 +91,7 @@ const OPTIONS: &[&str] = &[
 /// A finished root.
 #[derive(Debug)]
 pub struct Root {
+    suite: &'static str,
     item: Item,
     key: Key,
     kernel: String,
@@ -127,7 +132,12 @@ impl RootSpec {
         let key = self.key();
         let item = cache.item("root", self.suite, &key, |dir| self.build(dir))?;
         let kernel = kernel_release(item.path())?;
-        Ok(Root { item, key, kernel })
+        Ok(Root {
+            suite: self.suite,
+            item,
+            key,
+            kernel,
+        })
     }
 
     fn build(&self, dir: &Path) -> Result<()> {
@@ -184,6 +194,12 @@ impl Root {
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Returns its Debian suite.
+    #[must_use]
+    pub fn suite(&self) -> &'static str {
+        self.suite
     }
 
     /// Returns the release of its kernel, as `uname -r` prints it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of what can run in a machine.
 
+pub mod batch;
 pub mod demo;
 pub mod hw;
 pub mod ibctl;
@@ -18,6 +19,7 @@ const AREAS: &[&[&[Task]]] = &[
     mad::TABLES,
     stock::TABLES,
     ibctl::TABLES,
+    batch::TABLES,
 ];
 
 /// Lists every test.

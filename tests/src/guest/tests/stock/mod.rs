@@ -10,7 +10,7 @@ mod fabric;
 mod multicast;
 mod sid;
 mod traffic;
-mod unload;
+pub mod unload;
 
 pub use change::FLIP;
 

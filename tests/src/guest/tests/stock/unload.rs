@@ -91,10 +91,11 @@ fn unload_under_traffic(guest: &Guest, mode: Mode) -> Result {
     Ok(())
 }
 
-type Traffic = Vec<crate::guest::process::Running>;
+/// Commands that send and receive; dropped, they end.
+pub type Traffic = Vec<crate::guest::process::Running>;
 
 /// TCP one way, a UDP flood the other; returns with packets on their way.
-fn start_traffic(guest: &Guest, pair: &Pair) -> Result<Traffic> {
+pub fn start_traffic(guest: &Guest, pair: &Pair) -> Result<Traffic> {
     let mut running = Vec::new();
     for (from, to, port, options) in [
         (&pair.a, &pair.b, 5303, ""),

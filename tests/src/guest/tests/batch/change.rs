@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Changes while packets flow: settings, cable, P_Key children, unloading.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::ours;
+use crate::guest::ipoib::Pair;
+use crate::guest::task::{Fabric, Task};
+use crate::guest::tests::stock::unload::start_traffic;
+use crate::guest::{Guest, Result};
+
+/// The tests.
+pub(super) const TESTS: &[Task] = &[
+    Task::new(
+        "batch.switch",
+        "knobs change under a TCP stream: nothing lost or reordered",
+        switch,
+    )
+    .fabric(Fabric::Managed, 2)
+    .limit(120),
+    Task::new(
+        "batch.pkey_child",
+        "children of partition 0x8001 talk",
+        pkey_child,
+    )
+    .fabric(Fabric::Managed, 2),
+    Task::new(
+        "batch.port_flap",
+        "a pulled cable is noticed, a plugged one recovers",
+        port_flap,
+    )
+    .fabric(Fabric::Managed, 2)
+    .limit(120),
+    Task::new(
+        "batch.unload",
+        "unloading under traffic, again and again",
+        unload,
+    )
+    .fabric(Fabric::Managed, 2)
+    .limit(240)
+    .long_limit(5400),
+];
+
+fn switch(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let retransmits = || -> Result<u64> {
+        let text = pair.a.ns.run("cat /proc/net/snmp")?;
+        let mut rows = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+        let (names, values) = (
+            rows.next().unwrap_or_default(),
+            rows.next().unwrap_or_default(),
+        );
+        let pairs = names.split(' ').zip(values.split(' '));
+        let value = pairs
+            .filter(|(name, _)| *name == "RetransSegs")
+            .map(|(_, value)| value);
+        Ok(value.last().unwrap_or_default().parse()?)
+    };
+    let server = pair.b.ns.start("iperf3 --server --one-off --port 5305")?;
+    guest.wait_for("iperf3 server", Duration::from_secs(20), || {
+        Ok((!pair.b.ns.run("ss -Hltn sport = :5305")?.is_empty()).then_some(()))
+    })?;
+    let line = format!("iperf3 --client {} --port 5305 --time 60", pair.b.v4);
+    let mut client = pair.a.ns.start(&line)?;
+    thread::sleep(Duration::from_millis(1500));
+    let before = retransmits()?;
+    for round in 0..5 {
+        for (mode, limit) in [
+            ("off", 64),
+            ("adaptive", 3),
+            ("on", 1),
+            ("adaptive", 64),
+            ("on", 17),
+        ] {
+            let set = format!("ibctl set ib0 batching={mode} batch-limit={limit}");
+            pair.a.ns.run(&set)?;
+            ensure!(client.is_running()?, "round {round}: {}", client.printed());
+        }
+    }
+    let lost = retransmits()? - before;
+    drop((client, server));
+    guest.figure(
+        "batch.switch.retransmits",
+        f64::from(u32::try_from(lost)?),
+        "1",
+    );
+    ensure!(lost == 0, "{lost} segments were sent again");
+    pair.ping(2, 56)
+}
+
+fn pkey_child(guest: &mut Guest) -> Result {
+    let parents = ours(guest)?;
+    let children = parents.children(guest, "c8001", 0x8001, 10)?;
+    children.ping(5, 56)?;
+    children.ping(3, 8000)?;
+    parents.ping(3, 56)?;
+    for end in [&children.a, &children.b] {
+        end.ns.run(&format!("ip link del {}", end.dev))?;
+    }
+    parents.ping(3, 56)
+}
+
+fn port_flap(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    for _ in 0..2 {
+        guest.vhca(0).fault("port", "down")?;
+        pair.a.wait_link(guest, false)?;
+        guest.vhca(0).fault("port", "up")?;
+        pair.wait_ready(guest)?;
+        pair.ping(2, 56)?;
+    }
+    guest.vhca(1).fault("port", "bounce")?;
+    pair.wait_ready(guest)?;
+    pair.ping(2, 56)
+}
+
+fn unload(guest: &mut Guest) -> Result {
+    let rounds = if guest.long() { 500 } else { 4 };
+    for _ in 0..rounds {
+        let pair: Pair = ours(guest)?;
+        let traffic = start_traffic(guest, &pair)?;
+        guest.unload("ipoib_batch")?;
+        drop(traffic);
+        for end in [&pair.a, &pair.b] {
+            let links = end.ns.run("ip -br link")?;
+            ensure!(
+                !links.contains(&end.dev),
+                "{} outlived its driver:\n{links}",
+                end.dev
+            );
+            guest.run(&format!("ip netns del {}", end.ns.name()))?;
+        }
+    }
+    guest.figure("batch.unload.rounds", f64::from(rounds), "1");
+    Ok(())
+}

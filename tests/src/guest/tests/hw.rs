@@ -263,26 +263,16 @@ fn mtu(guest: &mut Guest) -> Result {
 fn group_mtu(guest: &mut Guest) -> Result {
     guest.load("vhca hcas=2 managed=0 mtu=4096")?;
     guest.load("ib_umad")?;
-    guest.start_opensm("small=0x0002, ipoib, mtu=4 : ALL=full ;\n")?;
+    // The lab's partitions have an MTU of 2048, whatever the port could carry.
+    guest.start_opensm("")?;
     let mut ipoib = Ipoib::start(guest)?;
-    guest.same(
-        "the port's group",
-        ip(guest, "ib0")?["mtu"].as_u64(),
-        Some(4092),
-    )?;
-    guest.run("ip link add link ib0 name small type ipoib pkey 0x8002")?;
-    guest.run("ip link set small up")?;
-    await_carrier(guest, "small")?;
-    guest.same(
-        "the child's group",
-        ip(guest, "small")?["mtu"].as_u64(),
-        Some(2044),
-    )?;
-    ipoib.change("small", "mtu", "1500", None)?;
-    let lines = ipoib.set("small", &[("mtu", "4092")], None)?;
+    let mtu = || -> Result<Option<u64>> { Ok(ip(guest, "ib0")?["mtu"].as_u64()) };
+    guest.same("the group's", mtu()?, Some(2044))?;
+    ipoib.change("ib0", "mtu", "1500", None)?;
+    let lines = ipoib.set("ib0", &[("mtu", "4092")], None)?;
     let outcome = lines.first().map(|line| line.outcome.name());
     guest.same("more than the group's", outcome, Some("not-verified"))?;
-    guest.same("ip", ip(guest, "small")?["mtu"].as_u64(), Some(1500))
+    guest.same("ip", mtu()?, Some(1500))
 }
 
 fn coalescing(guest: &mut Guest) -> Result {

@@ -141,7 +141,7 @@ impl Guest {
         Ok(modules::loaded()?.iter().any(|known| known.name == module))
     }
 
-    /// Starts `opensm` with the given lines added to its partitions file.
+    /// Starts `opensm` with the given partitions file.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub const OPENSM_LOG: &str = "/var/log/opensm.log";
 
 /// Partitions that every port is a full member of: the default one, and the three that vhca's
 /// managed mode has, too. MTU 4 is 2048 bytes, what the ports have.
-const BASE_PARTITIONS: &str = "\
+pub const BASE_PARTITIONS: &str = "\
 Default=0x7fff, ipoib, mtu=4 : ALL=full, SELF=full ;
 one=0x0001, ipoib, mtu=4 : ALL=full ;
 two=0x0002, ipoib, mtu=4 : ALL=full ;
@@ -44,7 +44,7 @@ pub fn start(guest: &Guest, fabric: Fabric, hcas: u32) -> Result {
             guest.load(&format!("vhca hcas={hcas} managed=0"))?;
             // Subnet management goes through user-space MADs.
             guest.load("ib_umad")?;
-            start_opensm("")?;
+            start_opensm(BASE_PARTITIONS)?;
         }
     }
     for index in 0..hcas {
@@ -66,7 +66,7 @@ pub fn start(guest: &Guest, fabric: Fabric, hcas: u32) -> Result {
 /// When it can't be started.
 pub fn start_opensm(partitions: &str) -> Result {
     fs::create_dir_all("/etc/opensm")?;
-    fs::write(PARTITIONS, format!("{BASE_PARTITIONS}{partitions}"))?;
+    fs::write(PARTITIONS, partitions)?;
     let settings = "force_log_flush TRUE\nsweep_interval 10\n";
     fs::write(SETTINGS, settings)?;
     let line = format!("opensm -B -F {SETTINGS} -P {PARTITIONS} -f {OPENSM_LOG}");

@@ -9,6 +9,7 @@ use ibmgrd_engine::{Keys, Port, PortError, Query, Target, keys_to_observe, plan,
 use ibmgrd_hw::port::KernelPort;
 
 use crate::capture::Recorder;
+use crate::guest::fabric::BASE_PARTITIONS;
 use crate::guest::task::Fabric;
 use crate::guest::{Guest, Result, Task};
 
@@ -264,7 +265,7 @@ fn group_mtu(guest: &mut Guest) -> Result {
     guest.load("vhca hcas=2 managed=0 mtu=4096")?;
     guest.load("ib_umad")?;
     // The lab's partitions have an MTU of 2048, whatever the port could carry.
-    guest.start_opensm("")?;
+    guest.start_opensm(BASE_PARTITIONS)?;
     let mut ipoib = Ipoib::start(guest)?;
     let mtu = || -> Result<Option<u64>> { Ok(ip(guest, "ib0")?["mtu"].as_u64()) };
     guest.same("the group's", mtu()?, Some(2044))?;

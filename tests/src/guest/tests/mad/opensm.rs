@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::port_hex;
+use crate::guest::fabric::BASE_PARTITIONS;
 use crate::guest::fabric::OPENSM_LOG;
 use crate::guest::task::{Fabric, Task};
 use crate::guest::{Guest, Result};
@@ -118,7 +119,7 @@ fn restart(guest: &mut Guest) -> Result {
             guest.same("state without opensm", state.as_str(), "4: ACTIVE")?;
         }
         guest.attempt(&format!("rm -f {OPENSM_LOG}"))?.success()?;
-        guest.start_opensm("")?;
+        guest.start_opensm(BASE_PARTITIONS)?;
         guest.wait_for("the new master", Duration::from_secs(20), || {
             let text = guest.run("sminfo")?;
             Ok(text.contains("SMINFO_MASTER").then_some(()))
@@ -141,7 +142,8 @@ fn partitions(guest: &mut Guest) -> Result {
         Ok(format!("0x{}", digits.concat()))
     };
     let second = format!(
-        "Second=0x0005, ipoib : {}=full, {}=limited ;\n",
+        "Default=0x7fff, ipoib, mtu=4 : ALL=full, SELF=full ;\n\
+         Second=0x0005, ipoib, mtu=4 : {}=full, {}=limited ;\n",
         guid(0)?,
         guid(1)?
     );
@@ -160,7 +162,11 @@ fn partitions(guest: &mut Guest) -> Result {
             Ok(Some(()))
         })?;
     }
-    let groups = guest.run("saquery -g")?;
-    guest.contains("the groups", &groups, "ff12:401b:8005::ffff:ffff")?;
+    // opensm shows a group to members of its partition, once it has heard that their tables are set.
+    guest.wait_for("group of the partition", BY_TRAP, || {
+        let groups = guest.run("saquery -g")?;
+        guest.contains("the groups", &groups, "ff12:401b:8005::ffff:ffff")?;
+        Ok(Some(()))
+    })?;
     log_is_clean(guest)
 }

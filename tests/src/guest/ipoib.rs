@@ -160,19 +160,21 @@ impl Pair {
         self.wait_reachable(guest)
     }
 
-    /// Waits until a packet makes it there and back, over IPv4 and IPv6.
+    /// Waits until a packet makes it there and back, from either end, over IPv4 and IPv6.
     ///
     /// # Errors
     ///
     /// When none does within 20 s.
     pub fn wait_reachable(&self, guest: &Guest) -> Result {
-        for address in [&self.b.v4, &self.b.v6] {
-            let what = format!("answer from {address}");
-            guest.wait_for(&what, WAY_LIMIT, || {
-                let line = format!("ping -n -c 1 -W 1 {address}");
-                let output = self.a.ns.attempt(&line, WAY_LIMIT)?;
-                Ok(output.status.success().then_some(()))
-            })?;
+        for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
+            for address in [&to.v4, &to.v6] {
+                let what = format!("answer from {address} to {}", from.dev);
+                guest.wait_for(&what, WAY_LIMIT, || {
+                    let line = format!("ping -n -c 1 -W 1 {address}");
+                    let output = from.ns.attempt(&line, WAY_LIMIT)?;
+                    Ok(output.status.success().then_some(()))
+                })?;
+            }
         }
         Ok(())
     }

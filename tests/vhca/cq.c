@@ -36,7 +36,8 @@ static void vhca_cq_event_work(struct work_struct *work)
 		vhca_count(cq->dev, mad_cq_events);
 	else
 		vhca_count(cq->dev, cq_events);
-	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 
 	spin_lock_irqsave(&cq->lock, flags);
 	cq->events_done++;

@@ -8,10 +8,9 @@
 #define VHCA_FW_VERSION		"1.0.0"
 #define VHCA_UVERBS_ABI		2	/* of rdma_rxe: see vhca_ops */
 
-/* guid_base is VHCA_OUI in the top 24 bits, the role and the HCA below. */
 __be64 vhca_guid(unsigned int index, enum vhca_guid_role role)
 {
-	return cpu_to_be64((u64)VHCA_OUI << 40 | (u64)role << 32 | (index + 1));
+	return cpu_to_be64((u64)vhca_oui << 40 | (u64)role << 32 | (index + 1));
 }
 
 static int vhca_query_device(struct ib_device *ibdev,
@@ -26,7 +25,7 @@ static int vhca_query_device(struct ib_device *ibdev,
 					 VHCA_GUID_SYSTEM);
 	attr->max_mr_size = ~0ULL;
 	attr->page_size_cap = PAGE_SIZE;
-	attr->vendor_id = VHCA_VENDOR_ID;
+	attr->vendor_id = vhca_oui;
 	attr->vendor_part_id = VHCA_PART_ID;
 	attr->hw_ver = 1;
 	attr->device_cap_flags = IB_DEVICE_SHUTDOWN_PORT |

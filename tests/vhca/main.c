@@ -12,6 +12,10 @@ unsigned int vhca_hcas = 2;
 module_param_named(hcas, vhca_hcas, uint, 0444);
 MODULE_PARM_DESC(hcas, "Number of HCAs, 1 to 64 (2)");
 
+unsigned int vhca_oui = VHCA_OUI;
+module_param_named(oui, vhca_oui, uint, 0444);
+MODULE_PARM_DESC(oui, "Top 24 bits of all GUIDs, and the vendor ID (0x02c0dd)");
+
 bool vhca_managed = true;
 module_param_named(managed, vhca_managed, bool, 0444);
 MODULE_PARM_DESC(managed,
@@ -78,6 +82,8 @@ static int vhca_check_params(void)
 {
 	if (vhca_hcas < 1 || vhca_hcas > VHCA_MAX_HCAS)
 		return vhca_refuse("hcas", vhca_hcas, "1 to 64");
+	if (!vhca_oui || vhca_oui >= 1 << 24)
+		return vhca_refuse("oui", vhca_oui, "1 to 0xffffff");
 	if (vhca_mtu != 2048 && vhca_mtu != 4096)
 		return vhca_refuse("mtu", vhca_mtu, "2048 or 4096");
 	if (vhca_wire_batch < 1 || vhca_wire_batch > 128)

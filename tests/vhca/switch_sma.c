@@ -45,9 +45,9 @@ void vhca_switch_get_nodeinfo(unsigned int in_port, struct ib_node_info *ni)
 	ni->local_port_num = in_port;
 	ni->device_id = cpu_to_be16(VHCA_SWITCH_PART_ID);
 	ni->revision = cpu_to_be32(1);
-	ni->vendor_id[0] = VHCA_VENDOR_ID >> 16;
-	ni->vendor_id[1] = (VHCA_VENDOR_ID >> 8) & 0xff;
-	ni->vendor_id[2] = VHCA_VENDOR_ID & 0xff;
+	ni->vendor_id[0] = vhca_oui >> 16;
+	ni->vendor_id[1] = (vhca_oui >> 8) & 0xff;
+	ni->vendor_id[2] = vhca_oui & 0xff;
 }
 
 const char *vhca_switch_node_desc(void)

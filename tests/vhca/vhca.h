@@ -20,7 +20,8 @@
  *   3. vhca_qp.rx_mutex   (receiver; never two of them at a time; modify_qp
  *                          takes tx_mutex and then rx_mutex of one QP)
  *   4. spinlocks, interrupts off, in this order:
- *      vhca_port.link_lock, vhca_port.lock, the registry's lid_lock
+ *      vhca_port.link_lock, the SA's sa_lock, the switch's vhca_sw.lock,
+ *      vhca_port.lock, the registry's lid_lock
  *      vhca_qp.sq.lock, vhca_qp.rq.lock
  *      leaves, nothing is taken inside them: vhca_dev.mcast_lock,
  *      xa_lock(vhca_dev.qps), xa_lock(vhca_dev.mrs), vhca_srq.rq.lock,
@@ -70,12 +71,10 @@
 #define VHCA_QPN_MASK		0xffffff
 
 /*
- * GUIDs: 24 bits of a locally administered, OUI-like constant, eight bits for
- * the role, and the number of the HCA plus one in the low 32 bits. The switch
- * is index VHCA_MAX_HCAS.
+ * GUIDs: the 24 bits of vhca_oui, eight bits for the role, and the number of
+ * the HCA plus one in the low 32 bits. The switch is index VHCA_MAX_HCAS.
  */
-#define VHCA_OUI		0x02c0ddULL
-#define VHCA_VENDOR_ID		0x02c0dd
+#define VHCA_OUI		0x02c0dd	/* locally administered */
 #define VHCA_PART_ID		1
 #define VHCA_SWITCH_PART_ID	2
 
@@ -97,6 +96,7 @@ struct vhca_wire;
 /* ---- module parameters (main.c) ------------------------------------------ */
 
 extern unsigned int vhca_hcas;
+extern unsigned int vhca_oui;		/* also the vendor ID */
 extern bool vhca_managed;
 extern unsigned int vhca_mtu;		/* 2048 or 4096: the port's MTU capability */
 extern unsigned int vhca_wire_batch;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* An HCA as ib_core sees it: attributes, operations, coming and going. */
+#include <linux/export.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 
@@ -165,6 +166,31 @@ static const struct ib_device_ops vhca_srq_ops = {
 
 	INIT_RDMA_OBJ_SIZE(ib_srq, vhca_srq, ibsrq),
 };
+
+/*
+ * For vhca-selftest, which cannot write to debugfs from inside the kernel: the
+ * same as writing @value to fault/@name, and reading a counter of stats. The
+ * device must be one of ours.
+ */
+int vhca_test_fault(struct ib_device *ibdev, const char *name, const char *value)
+{
+	struct vhca_dev *dev = to_vdev(ibdev);
+	u32 number;
+	int ret;
+
+	ret = vhca_trigger(dev, name, value);
+	if (ret != -ENOENT)
+		return ret;
+	ret = kstrtou32(value, 0, &number);
+	return ret ? ret : vhca_fault_write(dev, name, number);
+}
+EXPORT_SYMBOL_GPL(vhca_test_fault);
+
+long long vhca_test_stat(struct ib_device *ibdev, const char *name)
+{
+	return vhca_stats_read(to_vdev(ibdev), name);
+}
+EXPORT_SYMBOL_GPL(vhca_test_stat);
 
 static void vhca_set_ibdev(struct vhca_dev *dev)
 {

@@ -151,21 +151,41 @@ static int vhca_knob_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(vhca_knob_fops, vhca_knob_get, vhca_knob_set,
 			 "%llu\n");
 
+/* The name of knob @i's file. */
+static void vhca_knob_name(char *name, size_t size, int i)
+{
+	if (i < 2 * VHCA_NUM_FAULTS)
+		snprintf(name, size, "%s%s", vhca_fault_names[i / 2],
+			 i & 1 ? "_next" : "");
+	else
+		strscpy(name, vhca_fault_args[i - 2 * VHCA_NUM_FAULTS].name,
+			size);
+}
+
+/* As a number written to the file of that name; -ENOENT: there is none. */
+int vhca_fault_write(struct vhca_dev *dev, const char *name, u32 value)
+{
+	char known[32];
+	int i;
+
+	for (i = 0; i < VHCA_NUM_KNOBS; i++) {
+		vhca_knob_name(known, sizeof(known), i);
+		if (!strcmp(known, name))
+			return vhca_knob_set(&dev->faults.knobs[i], value);
+	}
+	return -ENOENT;
+}
+
 void vhca_faults_add(struct vhca_dev *dev)
 {
 	struct dentry *dir = debugfs_create_dir("fault", dev->debugfs);
-	struct vhca_knob *knob = dev->faults.knobs;
 	char name[32];
 	int i;
 
-	for (i = 0; i < VHCA_NUM_FAULTS; i++) {
-		debugfs_create_file(vhca_fault_names[i], 0600, dir, knob++,
+	for (i = 0; i < VHCA_NUM_KNOBS; i++) {
+		vhca_knob_name(name, sizeof(name), i);
+		debugfs_create_file(name, 0600, dir, &dev->faults.knobs[i],
 				    &vhca_knob_fops);
-		snprintf(name, sizeof(name), "%s_next", vhca_fault_names[i]);
-		debugfs_create_file(name, 0600, dir, knob++, &vhca_knob_fops);
 	}
-	for (i = 0; i < VHCA_NUM_FAULT_ARGS; i++)
-		debugfs_create_file(vhca_fault_args[i].name, 0600, dir, knob++,
-				    &vhca_knob_fops);
 	vhca_triggers_add(dev, dir);
 }

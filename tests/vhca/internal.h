@@ -246,15 +246,18 @@ void vhca_faults_init(struct vhca_dev *dev);
 int vhca_fault_post_send(struct vhca_dev *dev, int *err);
 int vhca_fault_post_recv(struct vhca_dev *dev);
 u64 vhca_fault_due(struct vhca_qp *qp);
+int vhca_fault_write(struct vhca_dev *dev, const char *name, u32 value);
 void vhca_faults_add(struct vhca_dev *dev);
 
 /* sa_fault.c */
 bool vhca_sa_fault(struct vhca_wire *wire, const struct vhca_pkt *pkt);
 
 /* triggers.c */
+int vhca_trigger(struct vhca_dev *dev, const char *name, const char *value);
 void vhca_triggers_add(struct vhca_dev *dev, struct dentry *dir);
 
 /* stats.c */
+long long vhca_stats_read(struct vhca_dev *dev, const char *name);
 int vhca_stats_init(struct vhca_dev *dev);
 void vhca_stats_exit(struct vhca_dev *dev);
 void vhca_debugfs_init(void);

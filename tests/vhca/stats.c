@@ -42,6 +42,18 @@ static u64 vhca_stats_sum(struct vhca_dev *dev, int i)
 	return sum;
 }
 
+/* A counter by its name, or -ENOENT. */
+long long vhca_stats_read(struct vhca_dev *dev, const char *name)
+{
+	int i;
+
+	for (i = 0; i < VHCA_NUM_COUNTERS; i++)
+		if (!strcmp(vhca_counter_names[i], name))
+			return vhca_stats_sum(dev, i) -
+			       READ_ONCE(dev->counters_base->v[i]);
+	return -ENOENT;
+}
+
 static int vhca_stats_show(struct seq_file *seq, void *unused)
 {
 	struct vhca_dev *dev = seq->private;

@@ -245,14 +245,36 @@ static int vhca_show_reregister(struct vhca_port *port, struct seq_file *seq)
 }
 VHCA_TRIGGER(reregister);
 
+static const struct {
+	const char *name;
+	int (*act)(struct vhca_port *port, char *line);
+	const struct file_operations *fops;
+} vhca_triggers[] = {
+#define X(name) { #name, vhca_do_##name, &vhca_##name##_fops }
+	X(port), X(lid), X(sm_lid), X(pkey), X(gid_prefix), X(guid),
+	X(reregister),
+#undef X
+};
+
+/* As a line written to the file of that name; -ENOENT: there is none. */
+int vhca_trigger(struct vhca_dev *dev, const char *name, const char *value)
+{
+	char line[64];
+	int i;
+
+	if (strscpy(line, value, sizeof(line)) < 0)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(vhca_triggers); i++)
+		if (!strcmp(vhca_triggers[i].name, name))
+			return vhca_triggers[i].act(&dev->port, line);
+	return -ENOENT;
+}
+
 void vhca_triggers_add(struct vhca_dev *dev, struct dentry *dir)
 {
-	debugfs_create_file("port", 0600, dir, dev, &vhca_port_fops);
-	debugfs_create_file("lid", 0600, dir, dev, &vhca_lid_fops);
-	debugfs_create_file("sm_lid", 0600, dir, dev, &vhca_sm_lid_fops);
-	debugfs_create_file("pkey", 0600, dir, dev, &vhca_pkey_fops);
-	debugfs_create_file("gid_prefix", 0600, dir, dev, &vhca_gid_prefix_fops);
-	debugfs_create_file("guid", 0600, dir, dev, &vhca_guid_fops);
-	debugfs_create_file("reregister", 0600, dir, dev,
-			    &vhca_reregister_fops);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(vhca_triggers); i++)
+		debugfs_create_file(vhca_triggers[i].name, 0600, dir, dev,
+				    vhca_triggers[i].fops);
 }

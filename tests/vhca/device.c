@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* An HCA as ib_core sees it: attributes, operations, coming and going. */
+#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
@@ -278,6 +279,40 @@ static bool vhca_sa_answers(struct vhca_dev *dev)
 	return answers;
 }
 
+/* Every receive WR is posted: ib_mad does that when it is done with a MAD. */
+static bool vhca_mads_done(struct vhca_dev *dev, u32 qpn)
+{
+	struct vhca_qp *qp = vhca_qp_get(dev, qpn);
+	bool done;
+
+	if (!qp)
+		return true;
+	spin_lock_irq(&qp->rq.lock);
+	done = qp->rq.head - qp->rq.tail == qp->rq.max_wr;
+	spin_unlock_irq(&qp->rq.lock);
+	vhca_qp_put(qp);
+	return done;
+}
+
+/*
+ * ib_mad does not wait for a request that it is answering when it closes its
+ * port: it may use an agent and a QP that are gone. So the port takes no more
+ * requests, and those that have arrived are answered first.
+ */
+static void vhca_quiesce_mads(struct vhca_dev *dev)
+{
+	int ms;
+
+	vhca_port_leave(&dev->port);
+	vhca_registry_barrier();
+	for (ms = 0; ms < 1000; ms++) {
+		if (vhca_mads_done(dev, 0) && vhca_mads_done(dev, 1))
+			return;
+		usleep_range(1000, 2000);
+	}
+	dev_warn(&dev->ibdev.dev, "a MAD is still being handled at removal\n");
+}
+
 /*
  * The fabric works until the core has let the HCA go: clients leave groups and
  * take connections down on their way out. When no subnet manager is left to
@@ -291,6 +326,7 @@ void vhca_dev_remove(struct vhca_dev *dev)
 		vhca_port_stop(&dev->port);
 		flush_workqueue(ib_wq);
 	}
+	vhca_quiesce_mads(dev);
 	vhca_port_mute(&dev->port);
 	ib_unregister_device(&dev->ibdev);
 	vhca_port_stop(&dev->port);

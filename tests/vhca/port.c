@@ -289,6 +289,12 @@ void vhca_port_start(struct vhca_port *port)
 	vhca_port_relink(port, false);
 }
 
+/* The HCA will be removed: nobody gets an answer from its agents any more. */
+void vhca_port_leave(struct vhca_port *port)
+{
+	WRITE_ONCE(port->leaving, true);
+}
+
 /* The core is about to forget the HCA: no event after this. */
 void vhca_port_mute(struct vhca_port *port)
 {

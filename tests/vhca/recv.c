@@ -158,6 +158,30 @@ unsigned int vhca_mcast_receive(struct vhca_port *port,
 	return n;
 }
 
+/*
+ * A request for the agents of an HCA that will be removed? Its own clients may
+ * still ask its own SA.
+ */
+static bool vhca_too_late(struct vhca_port *port, const struct vhca_pkt *pkt)
+{
+	struct ib_mad_hdr hdr;
+
+	if (pkt->dst_qpn > 1 ||
+	    vhca_pkt_copy_out(pkt, 0, &hdr, sizeof(hdr)) != sizeof(hdr) ||
+	    hdr.method & IB_MGMT_METHOD_RESP)
+		return false;
+	switch (hdr.mgmt_class) {
+	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
+	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
+	case IB_MGMT_CLASS_PERF_MGMT:
+		return true;
+	case IB_MGMT_CLASS_SUBN_ADM:
+		return vhca_managed && !vhca_port_owns_lid(port, pkt->slid);
+	default:
+		return false;
+	}
+}
+
 void vhca_port_deliver(struct vhca_port *port, const struct vhca_pkt *pkt)
 {
 	struct vhca_qp *qp;
@@ -166,7 +190,8 @@ void vhca_port_deliver(struct vhca_port *port, const struct vhca_pkt *pkt)
 		vhca_inject(port, pkt);
 		return;
 	}
-	if (pkt->vl15 ? !vhca_port_link_up(port) : !vhca_port_active(port)) {
+	if ((pkt->vl15 ? !vhca_port_link_up(port) : !vhca_port_active(port)) ||
+	    (unlikely(READ_ONCE(port->leaving)) && vhca_too_late(port, pkt))) {
 		vhca_count(port->dev, drop_port_down);
 		return;
 	}

@@ -98,6 +98,13 @@ void vhca_registry_move_lid(struct vhca_port *port, u16 old_lid, u8 old_lmc)
 	spin_unlock_irqrestore(&vhca_lid_lock, flags);
 }
 
+/* No packet that a wire had begun to move before is under way after this. */
+void vhca_registry_barrier(void)
+{
+	percpu_down_write(&vhca_fabric_rwsem);
+	percpu_up_write(&vhca_fabric_rwsem);
+}
+
 int vhca_registry_attach(struct vhca_dev *dev)
 {
 	unsigned long flags;

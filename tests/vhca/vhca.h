@@ -138,6 +138,7 @@ struct vhca_port {
 	bool peer;		/* the switch's end is enabled */
 	bool on_switch;
 	bool registered;	/* ib_core may be told of events */
+	bool leaving;		/* takes no request of the fabric any more */
 	__be64 gid_prefix;
 	__be64 guids[VHCA_NUM_GUIDS];	/* [0] is the port GUID, never written */
 	u16 pkeys[VHCA_NUM_PKEYS];
@@ -213,6 +214,7 @@ int vhca_port_gid(struct vhca_port *port, unsigned int index, union ib_gid *gid)
 void vhca_port_init(struct vhca_port *port, struct vhca_dev *dev);
 /* The HCA is on the switch: trains the link; managed: to ACTIVE. */
 void vhca_port_start(struct vhca_port *port);
+void vhca_port_leave(struct vhca_port *port);
 void vhca_port_mute(struct vhca_port *port);
 void vhca_port_stop(struct vhca_port *port);
 
@@ -256,6 +258,7 @@ bool vhca_port_has_guid(struct vhca_port *port, __be64 guid);
 
 int vhca_registry_init(void);
 void vhca_registry_exit(void);
+void vhca_registry_barrier(void);
 int vhca_registry_attach(struct vhca_dev *dev);
 void vhca_registry_detach(struct vhca_dev *dev);
 void vhca_registry_move_lid(struct vhca_port *port, u16 old_lid, u8 old_lmc);

@@ -169,7 +169,7 @@ static const struct ib_device_ops vhca_srq_ops = {
 };
 
 /*
- * For vhca-selftest, which cannot write to debugfs from inside the kernel: the
+ * For selftest/, which cannot write to debugfs from inside the kernel: the
  * same as writing @value to fault/@name, and reading a counter of stats. The
  * device must be one of ours.
  */

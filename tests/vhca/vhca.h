@@ -664,7 +664,7 @@ static inline struct vhca_dev *to_vdev(struct ib_device *ibdev)
 	return container_of(ibdev, struct vhca_dev, ibdev);
 }
 
-/* Exported for vhca-selftest (device.c). */
+/* Exported for selftest/ (device.c). */
 int vhca_test_fault(struct ib_device *ibdev, const char *name,
 		    const char *value);
 long long vhca_test_stat(struct ib_device *ibdev, const char *name);

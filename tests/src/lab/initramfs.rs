@@ -47,6 +47,7 @@ const PROGRAMS: &[&str] = &[
     "/usr/sbin/ibaddr",
     "/usr/sbin/ibping",
     "/usr/bin/ibv_devinfo",
+    "/usr/bin/ibv_rc_pingpong",
     "/usr/bin/ibv_devices",
     "/usr/bin/rdma",
 ];

@@ -67,6 +67,11 @@ pub const OWN: &[OwnModule] = &[
         suites: &["trixie", "sid"],
     },
     OwnModule {
+        name: "vhca_selftest",
+        source: "tests/vhca/selftest",
+        suites: &["trixie", "sid"],
+    },
+    OwnModule {
         name: "ipoib_batch",
         source: "driver",
         suites: &["trixie"],

@@ -9,6 +9,7 @@ pub mod lab;
 pub mod mad;
 pub mod readme;
 pub mod stock;
+pub mod vhca;
 
 use super::measures::MEASURES;
 use super::task::Task;
@@ -20,6 +21,7 @@ const AREAS: &[&[&[Task]]] = &[
     stock::TABLES,
     ibctl::TABLES,
     batch::TABLES,
+    vhca::TABLES,
 ];
 
 /// Lists every test.

@@ -49,6 +49,13 @@ impl Shape {
         cpus: 2,
         kernel_args: "",
     };
+
+    /// The kernel checks its slabs: writes past an object, or after it was freed, are alarms.
+    /// For tests in which memory comes and goes a lot.
+    pub const CHECKED: Self = Self {
+        kernel_args: "slab_debug=FZP,kmalloc-*,skbuff*",
+        ..Self::USUAL
+    };
 }
 
 /// A running machine. It is killed when this value goes.

@@ -7,6 +7,7 @@ use anyhow::ensure;
 
 use crate::guest::dmesg::{self, Log};
 use crate::guest::{Guest, Result, Task};
+use crate::lab::machine::Shape;
 
 /// The lab's own tests.
 pub const TESTS: &[Task] = &[
@@ -22,6 +23,12 @@ pub const TESTS: &[Task] = &[
     ),
     Task::new("lab.tools", "every tool of the machine starts", tools),
     Task::new("lab.kernel_log", "what is logged can be read", kernel_log),
+    Task::new(
+        "lab.checked_slabs",
+        "the checked machine checks its slabs",
+        checked_slabs,
+    )
+    .shape(Shape::CHECKED),
     Task::new("lab.panic_fails", "a panicking test fails", panic).must_fail("panicked"),
     Task::new("lab.hang_fails", "a hanging test is killed and fails", hang)
         .must_fail("not done after")
@@ -107,6 +114,16 @@ fn kernel_log(guest: &mut Guest) -> Result {
         vec!["lab: an ordinary line", "lab: another one"],
     )?;
     guest.same("alarms", dmesg::alarms(&records, &[]).len(), 0)
+}
+
+fn checked_slabs(guest: &mut Guest) -> Result {
+    for slab in ["kmalloc-64", "kmalloc-4k", "skbuff_head_cache"] {
+        for check in ["sanity_checks", "red_zone", "poison"] {
+            let set = guest.read(format!("/sys/kernel/slab/{slab}/{check}"))?;
+            guest.same(&format!("{check} of {slab}"), set.as_str(), "1")?;
+        }
+    }
+    Ok(())
 }
 
 fn alarm(guest: &mut Guest) -> Result {

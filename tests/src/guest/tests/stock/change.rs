@@ -8,6 +8,7 @@ use super::KNOWN;
 use crate::guest::ipoib::{Mode, Pair};
 use crate::guest::task::{Allowed, Fabric, Task};
 use crate::guest::{Guest, Result};
+use crate::lab::machine::Shape;
 
 /// What the stock driver also does when its mode changes under load.
 pub const FLIP: &[Allowed] = &[
@@ -26,6 +27,7 @@ pub(super) const TESTS: &[Task] = &[
         mode_flip,
     )
     .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED)
     .limit(180)
     .long_limit(1800)
     .allow(FLIP),

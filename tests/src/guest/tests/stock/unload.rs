@@ -10,6 +10,7 @@ use super::KNOWN;
 use crate::guest::ipoib::{Mode, Pair};
 use crate::guest::task::{Allowed, Fabric, Task};
 use crate::guest::{Guest, Result};
+use crate::lab::machine::Shape;
 
 /// What the stock driver also does when it is removed under load in connected mode; its WARNs are
 /// known to the log's reader.
@@ -33,6 +34,7 @@ pub(super) const TESTS: &[Task] = &[
         datagram,
     )
     .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED)
     .limit(120)
     .allow(KNOWN),
     Task::new(
@@ -41,6 +43,7 @@ pub(super) const TESTS: &[Task] = &[
         connected,
     )
     .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED)
     .limit(120)
     .allow(REMOVAL),
     Task::new(
@@ -48,6 +51,7 @@ pub(super) const TESTS: &[Task] = &[
         "the HCA's module goes under traffic",
         unload_hca,
     )
+    .shape(Shape::CHECKED)
     .limit(120)
     .allow(KNOWN),
     Task::new(
@@ -55,6 +59,7 @@ pub(super) const TESTS: &[Task] = &[
         "load, talk, unload, again and again, without a leak",
         cycles,
     )
+    .shape(Shape::CHECKED)
     .limit(300)
     .long_limit(3600)
     .allow(KNOWN),

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 pub use bar::{Bar, Goal, median};
 
 use crate::guest::tests;
+use crate::lab::host;
 use crate::lab::machine::{Heard, Shape};
 use crate::lab::measurements;
 use crate::lab::place::RunDir;
@@ -182,6 +183,7 @@ pub fn run(wanted: Option<&str>, json: bool) -> Result<bool> {
             known.join(", ")
         );
     }
+    host::check_powers()?;
     let mut bench = Bench {
         run_dir: RunDir::create()?,
         session: None,

@@ -94,7 +94,10 @@ impl Cache {
         let mut build = Some(build);
         loop {
             let lock = self.lock_file(kind, &format!("{name}-{key}"))?;
-            lock.lock_shared()?;
+            if matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+                say(&format!("==> another lab run makes {name}; waiting for it"));
+                lock.lock_shared()?;
+            }
             if path.exists() {
                 return Ok(Item {
                     path,

@@ -32,6 +32,9 @@ enum Verb {
         /// Run long forms, and record their figures
         #[arg(long)]
         long: bool,
+        /// Run each test of the machines so many times, to find one that fails now and then
+        #[arg(long, default_value_t = 1)]
+        repeat: usize,
     },
     /// List the tests
     List,
@@ -65,7 +68,11 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = die_of_signals().and_then(|()| match cli.verb {
         Verb::Demo => demo::run(),
-        Verb::Test { names, long } => test::run(&names, long),
+        Verb::Test {
+            names,
+            long,
+            repeat,
+        } => test::run(&names, long, repeat),
         Verb::List => test::list().map(|()| true),
         Verb::Shell => demo::shell(),
         Verb::Bench { case, json } => bench::run(case.as_deref(), json),

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 
+use super::host;
 use super::machine::Shape;
 use super::place::RunDir;
 use super::progress::{say, seconds};
@@ -21,6 +22,7 @@ use crate::wire::Job;
 /// When the lab can't be set up.
 pub fn run() -> Result<bool> {
     let started = Instant::now();
+    host::check_powers()?;
     let run_dir = RunDir::create()?;
     let mut session = ready(&run_dir)?;
     let task = tests::find("demo").context("the demo is missing from the tables")?;
@@ -56,6 +58,7 @@ pub fn run() -> Result<bool> {
 ///
 /// When the lab can't be set up.
 pub fn shell() -> Result<bool> {
+    host::check_powers()?;
     let run_dir = RunDir::create()?;
     let mut session = ready(&run_dir)?;
     let job = Job {

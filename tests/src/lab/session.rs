@@ -54,13 +54,23 @@ pub struct Outcome {
     pub time: Duration,
     /// Files that it left.
     pub artefacts: Vec<PathBuf>,
+    /// Where they lie.
+    dir: PathBuf,
 }
 
 impl Outcome {
-    fn begin(task: String) -> Self {
+    fn begin(task: String, logs: &Path) -> Self {
         let (failures, figures, artefacts) = (Vec::new(), Vec::new(), Vec::new());
+        // A task that is repeated leaves its files in folders of its own.
+        let mut dir = logs.join(&task);
+        let mut round = 1;
+        while dir.exists() {
+            round += 1;
+            dir = logs.join(format!("{task}.{round}"));
+        }
         Self {
             task,
+            dir,
             failures,
             figures,
             time: Duration::ZERO,
@@ -284,7 +294,7 @@ impl<'a> Watch<'a> {
                 let found = waiting.iter().find(|known| known.name == task);
                 let known = found.with_context(|| format!("the guest started unknown {task}"))?;
                 self.deadline = Instant::now() + known.time_limit(self.wish.long) + GRACE;
-                self.current = Some((Instant::now(), Outcome::begin(task)));
+                self.current = Some((Instant::now(), Outcome::begin(task, self.logs)));
             }
             Event::Say { text } if self.wish.narrate => line(&text),
             Event::Say { text } => say(&text),
@@ -322,11 +332,9 @@ impl<'a> Watch<'a> {
     }
 
     fn keep(&mut self, name: &str, data: &str) -> Result<()> {
-        let logs = self.logs.to_owned();
         let outcome = self.outcome()?;
-        let dir = logs.join(&outcome.task);
-        fs::create_dir_all(&dir)?;
-        let path = dir.join(
+        fs::create_dir_all(&outcome.dir)?;
+        let path = outcome.dir.join(
             Path::new(name)
                 .file_name()
                 .context("an artefact without a name")?,

@@ -18,15 +18,16 @@ use crate::wire::Figure;
 
 /// Runs the tests whose name matches one of `names` (all, when there are none).
 ///
-/// Returns whether all passed. What stops the run before its end counts as one failed test, so that
+/// Those of the machines run `repeat` times each. Returns whether all passed. What stops the run before its end counts as one failed test, so that
 /// the closing line is always there and tells the truth.
 ///
 /// # Errors
 ///
 /// When no test matches.
-pub fn run(names: &[String], long: bool) -> Result<bool> {
+pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     let picked: Vec<&'static Task> = tests::all()
         .filter(|task| matches(names, task.name))
+        .flat_map(|task| std::iter::repeat_n(task, repeat))
         .collect();
     // Only names of VM tests have dots: who asks for those needs no host tests built.
     let vm_only = |name: &String| name.contains('.');

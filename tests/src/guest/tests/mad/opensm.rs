@@ -163,8 +163,10 @@ fn partitions(guest: &mut Guest) -> Result {
         })?;
     }
     // opensm shows a group to members of its partition, once it has heard that their tables are set.
+    // Without `-C`, the tool asks from the first port that sysfs lists, in an order that changes with
+    // each boot: that of hashes of names and of the address of the network namespace.
     guest.wait_for("group of the partition", BY_TRAP, || {
-        let groups = guest.run("saquery -g")?;
+        let groups = guest.run("saquery -C vhca0 -g")?;
         guest.contains("the groups", &groups, "ff12:401b:8005::ffff:ffff")?;
         Ok(Some(()))
     })?;

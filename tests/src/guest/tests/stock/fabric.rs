@@ -126,14 +126,14 @@ fn lid(guest: &Guest, index: usize) -> Result<u16> {
 
 fn sm_tools(guest: &mut Guest) -> Result {
     tools(guest)?;
-    let nodes = guest.run("saquery -N")?;
+    let nodes = guest.run("saquery -C vhca0 -N")?;
     guest.same(
         "HCAs in the SA",
         nodes.matches("Channel Adapter").count(),
         2,
     )?;
     guest.same("switches in the SA", nodes.matches("Switch").count(), 1)?;
-    let groups = guest.run("saquery -g")?;
+    let groups = guest.run("saquery -C vhca0 -g")?;
     guest.contains("the multicast groups", &groups, "ff12:401b:ffff::ffff:ffff")?;
     let net = guest.run("ibnetdiscover")?;
     guest.contains("ibnetdiscover", &net, "Switch")?;

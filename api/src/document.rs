@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::channel::Channel;
+use crate::desired::ChildKind;
 use crate::domain::{Choice, Domain};
 use crate::error::ErrorCode;
 use crate::key::Key;
@@ -96,6 +97,8 @@ struct LinkForm<'a> {
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     driver: Option<&'a str>,
+    #[serde(rename = "device-path", skip_serializing_if = "Option::is_none")]
+    device_path: Option<&'a str>,
     arphrd: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
@@ -105,6 +108,8 @@ struct LinkForm<'a> {
     pkey: Option<Pkey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<ParentForm<'a>>,
+    #[serde(rename = "child-kind", skip_serializing_if = "Option::is_none")]
+    child_kind: Option<ChildKind>,
     up: bool,
     carrier: bool,
     knobs: Readings<'a>,
@@ -122,11 +127,13 @@ impl Serialize for Link {
             altnames: &self.alt_names,
             kind: self.kind.as_deref(),
             driver: self.driver.as_deref(),
+            device_path: self.device_path.as_deref(),
             arphrd: self.arphrd,
             address: self.address_text(),
             guid: self.guid(),
             pkey: self.pkey,
             parent,
+            child_kind: self.child_kind,
             up: self.is_up,
             carrier: self.has_carrier,
             knobs: Readings(&self.readings),

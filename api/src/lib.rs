@@ -5,6 +5,8 @@
 //! - [`Key`] names a knob, [`Value`] is a value that its [`Domain`] admits: parsed once, then valid.
 //! - [`Link`] is an interface as the kernel reports it; a [`Reading`] is one knob of it, with the answer
 //!   to "can this device take it?" ([`Support`]).
+//! - [`Desired`] holds what files declare: [`Rule`]s for the interfaces that a [`Match`] picks.
+//!   [`LinkWants`] is what that means for one interface.
 //! - [`Plan`] holds ordered [`Step`]s; [`Report`] tells per knob how they went.
 //! - Links, reports, plans and knobs serialize to one documented JSON form.
 //! - [`ErrorCode`] is the one table of exit codes, D-Bus error names and HTTP statuses.
@@ -12,16 +14,19 @@
 //! No I/O happens here.
 
 mod channel;
+mod desired;
 mod document;
 mod domain;
 mod error;
 mod key;
 mod link;
+mod matching;
 mod nearest;
 mod pkey;
 mod plan;
 pub mod registry;
 mod value;
+mod wants;
 
 // The driver's own interface, for the crates that talk to it.
 pub use ipoib_core::{abi, limits};
@@ -30,12 +35,15 @@ pub use channel::{
     Carrier, Channel, ChannelsField, CoalesceField, NapiField, RingField, RtnlField, SysfsField,
     TunableField,
 };
+pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};
 pub use domain::{Choice, Domain, Unit, ValueError};
 pub use error::ErrorCode;
 pub use key::{Key, KeyError};
-pub use link::{Guid, Limits, Link, LinkName, LinkNameError, Reading, Support};
+pub use link::{Guid, GuidError, Limits, Link, LinkName, LinkNameError, Reading, Support};
+pub use matching::{Glob, GlobError, Match};
 pub use nearest::nearest;
-pub use pkey::Pkey;
+pub use pkey::{Pkey, PkeyError};
 pub use plan::{Assignment, Outcome, Plan, PlanError, Report, ReportLine, Skip, Step};
 pub use registry::{Effect, Group, Knob, Phase};
 pub use value::Value;
+pub use wants::{ChildWants, LinkWants, Want};

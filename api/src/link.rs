@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::channel::Channel;
+use crate::desired::ChildKind;
 use crate::key::Key;
 use crate::pkey::Pkey;
 use crate::value::Value;
@@ -72,6 +73,49 @@ impl fmt::Display for Guid {
                 .collect::<String>()
         });
         f.pad(&groups.collect::<Vec<_>>().join(":"))
+    }
+}
+
+/// Why a text is no port GUID.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuidError {
+    /// Not 8 bytes.
+    #[error("'{}' is no port GUID: write its 8 bytes as 0002:c903:00ab:cdef", .0.escape_debug())]
+    Form(String),
+    /// The 20 bytes of an IPoIB address.
+    #[error("a 20-byte address holds the QPN, which changes; write its last 8 bytes, {0}")]
+    Address(Guid),
+}
+
+impl FromStr for Guid {
+    type Err = GuidError;
+
+    /// Reads 16 hexadecimal digits, with or without `0x`, and with `:` or `-` between bytes.
+    fn from_str(text: &str) -> Result<Self, GuidError> {
+        let form = || GuidError::Form(text.to_owned());
+        let bare = text.strip_prefix("0x").unwrap_or(text);
+        let digits: Vec<u8> = bare
+            .chars()
+            .filter(|c| !matches!(c, ':' | '-'))
+            .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+            .collect::<Option<_>>()
+            .ok_or_else(form)?;
+        // Separators stand between whole bytes: `2:c903:ab:cdef` has lost its zeros.
+        let groups = || bare.split([':', '-']);
+        let is_whole = groups().all(|group| !group.is_empty() && group.len() % 2 == 0);
+        let last = |digits: &[u8]| {
+            let bytes: Vec<u8> = digits
+                .chunks(2)
+                .map(|pair| pair[0] << 4 | pair[1])
+                .collect();
+            <[u8; 8]>::try_from(bytes).map(Self).map_err(|_| form())
+        };
+        match digits.len() {
+            16 if is_whole => last(&digits),
+            40 if is_whole => Err(GuidError::Address(last(&digits[24..])?)),
+            _ => Err(form()),
+        }
     }
 }
 
@@ -177,6 +221,9 @@ pub struct Link {
     pub kind: Option<String>,
     /// Driver, as ethtool names it.
     pub driver: Option<String>,
+    /// Path of the device below `/sys`, such as `/devices/pci0000:00/0000:03:00.0`; virtual interfaces
+    /// have none, and it is unknown where the mounted sysfs shows another network namespace.
+    pub device_path: Option<String>,
     /// Hardware type (`ARPHRD_*`, include/uapi/linux/if_arp.h); 32 is InfiniBand.
     pub arphrd: u16,
     /// Link-layer address; 20 bytes for IPoIB: flags, QPN and port GID (RFC 4391, 9.1.1).
@@ -185,6 +232,8 @@ pub struct Link {
     pub parent: Option<u32>,
     /// Name of that interface, when it is in the same network namespace.
     pub parent_name: Option<LinkName>,
+    /// How a P_Key child was made, where that can be told.
+    pub child_kind: Option<ChildKind>,
     /// Administrative state.
     pub is_up: bool,
     /// Whether the link layer can carry traffic.
@@ -203,6 +252,12 @@ impl Link {
     #[must_use]
     pub const fn is_ipoib(&self) -> bool {
         self.arphrd == Self::INFINIBAND
+    }
+
+    /// Says whether this is a P_Key child: an IPoIB interface on top of another one.
+    #[must_use]
+    pub const fn is_child(&self) -> bool {
+        self.is_ipoib() && self.pkey.is_some() && self.parent.is_some()
     }
 
     /// Returns the address as hexadecimal bytes with colons; `None` for an interface without one.
@@ -259,5 +314,35 @@ mod tests {
     fn guid_is_the_last_eight_bytes() {
         let guid = Guid([0x00, 0x02, 0xc9, 0x03, 0x00, 0xab, 0xcd, 0xef]);
         assert_eq!(guid.to_string(), "0002:c903:00ab:cdef");
+        for text in [
+            "0002:c903:00ab:cdef",
+            "0x0002c90300abcdef",
+            "0002C90300ABCDEF",
+            "00:02:c9:03:00:ab:cd:ef",
+            "0002-c903-00ab-cdef",
+        ] {
+            assert_eq!(text.parse(), Ok(guid), "{text}");
+        }
+        for bad in [
+            "",
+            "ib0",
+            "0002:c903:00ab",
+            "2:c903:ab:cdef",
+            "0002:c903:00ab:cdeg",
+            "::::",
+        ] {
+            assert!(
+                matches!(bad.parse::<Guid>(), Err(GuidError::Form(_))),
+                "{bad}"
+            );
+        }
+        let address = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ab:cd:ef";
+        let error = address.parse::<Guid>().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("last 8 bytes, 0002:c903:00ab:cdef"),
+            "{error}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From wanted and observed values to ordered steps, and through them.
 //!
-//! [`plan()`] is a pure function. [`run()`] takes the plan through a [`Port`], which is the kernel in
+//! [`resolve()`] turns declarations into wanted values of the interfaces that are there. [`plan()`] is a pure function. [`run()`] takes the plan through a [`Port`], which is the kernel in
 //! production and a misbehaving model of it in tests. No clock, no files, no sockets here.
 //!
 //! Properties, each proven by a test in `tests/`: a plan after a successful run is empty; knobs that
@@ -11,8 +11,10 @@
 mod order;
 mod plan;
 mod port;
+mod resolve;
 mod run;
 
 pub use plan::{carrier_on, keys_to_observe, plan, rejected};
 pub use port::{Keys, Port, PortError, Query, Target};
+pub use resolve::resolve;
 pub use run::run;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use ibmgr_api::LinkName;
 use nix::fcntl::AtFlags;
-use nix::fcntl::{OFlag, open, openat};
+use nix::fcntl::{OFlag, open, openat, readlinkat};
 use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, faccessat, read, write};
 
@@ -40,6 +40,17 @@ impl Sysfs {
     pub fn is_same(&self, link: &LinkName, index: u32, address: &str) -> bool {
         let reads = |file, text: &str| self.read(link, file).is_ok_and(|read| read == text);
         reads("ifindex", &index.to_string()) && reads("address", address)
+    }
+
+    /// Returns the path of the device below the interface, such as `/devices/pci0000:00/0000:03:00.0`;
+    /// `None` when it is not the one that its bus calls `device`.
+    #[must_use]
+    pub fn device_path(&self, link: &LinkName, device: &str) -> Option<String> {
+        let target = readlinkat(self.directory.as_fd(), link.as_str()).ok()?;
+        let target = target.into_string().ok()?;
+        let (path, name) = target.trim_start_matches("../").rsplit_once("/net/")?;
+        let (_, last) = path.rsplit_once('/')?;
+        (last == device && name == link.as_str()).then(|| format!("/{path}"))
     }
 
     /// Reads a file, without the newline at its end.
@@ -132,6 +143,19 @@ mod tests {
         assert!(sysfs.has(&ib0, "ipoib/batching") && !sysfs.has(&ib0, "parent"));
         let error = sysfs.read(&ib0, "mode").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_device_is_where_the_link_leads() {
+        let (root, sysfs) = fake();
+        let target = "../../devices/pci0000:00/0000:03:00.0/net/ib1";
+        std::os::unix::fs::symlink(target, root.path().join("class/net/ib1")).unwrap();
+        let ib1: LinkName = "ib1".parse().unwrap();
+        let path = sysfs.device_path(&ib1, "0000:03:00.0");
+        assert_eq!(path.as_deref(), Some("/devices/pci0000:00/0000:03:00.0"));
+        assert_eq!(sysfs.device_path(&ib1, "0000:04:00.0"), None);
+        assert_eq!(sysfs.device_path(&"ib0".parse().unwrap(), "x"), None);
+        assert_eq!(sysfs.device_path(&"ib2".parse().unwrap(), "x"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One interface while it is read: what the kernel was asked of it, each question at most once.
 
-use ibmgr_api::{Carrier, LinkName};
+use ibmgr_api::{Carrier, ChildKind, LinkName};
 use ibmgrd_engine::PortError;
 
 use super::driver::Driver;
@@ -246,6 +246,30 @@ impl<'k> Device<'k> {
             Some(Err(why)) => Err(why.clone()),
             _ => self.kernel.sysfs(),
         }
+    }
+
+    /// Returns the path of the device below `/sys`. Virtual interfaces have none.
+    pub(super) fn path(&mut self) -> Option<String> {
+        let device = self.link.parent_device.as_deref()?;
+        let sysfs = self.kernel.sysfs().ok()?;
+        sysfs.device_path(&self.name, device)
+    }
+
+    /// Tells how a P_Key child was made: the in-tree driver gives a file `parent` to those made through
+    /// `create_child`, and to no others (drivers/infiniband/ulp/ipoib/ipoib_vlan.c).
+    pub(super) fn child_kind(&mut self) -> Option<ChildKind> {
+        let has_pkey = self.link.ipoib.as_ref()?.pkey.is_some();
+        let tells = matches!(self.driver, Driver::InTree | Driver::Enhanced);
+        if !has_pkey || !tells || self.link.link.is_none() {
+            return None;
+        }
+        let name = self.name.clone();
+        let is_legacy = self.sysfs().ok()?.has(&name, "parent");
+        Some(if is_legacy {
+            ChildKind::Legacy
+        } else {
+            ChildKind::Netlink
+        })
     }
 
     pub(super) fn is_connected(&self) -> bool {

@@ -339,6 +339,8 @@ impl Device<'_> {
         for key in keys {
             readings.insert(key.clone(), self.read(key, via)?);
         }
+        let device_path = self.path();
+        let child_kind = self.child_kind();
         let link = self.link;
         let pkey = link.ipoib.as_ref().and_then(|info| info.pkey);
         Ok(Link {
@@ -349,10 +351,12 @@ impl Device<'_> {
             alt_names: link.alt_names,
             kind: link.kind,
             driver: self.driver_name,
+            device_path,
             arphrd: link.hw_type,
             address: link.address.as_bytes().to_vec(),
             parent: link.link,
             parent_name,
+            child_kind,
             pkey: pkey.and_then(Pkey::new),
             readings,
         })

@@ -14,6 +14,7 @@ mod report;
 mod request;
 mod set;
 mod show;
+mod signals;
 mod text;
 
 use std::ffi::OsString;
@@ -110,7 +111,12 @@ fn verb<P: Port>(
                 return set::dry_run(&mut open()?, request, format, stdout);
             }
             let _lock = lock.map(lock::hold).transpose()?;
-            set::set(&mut open()?, request, format, stdout)
+            let _postponed = signals::Postponed::until_dropped();
+            let done = set::set(&mut open()?, request, format, stdout);
+            // The report must be out before a postponed signal ends the program. The caller flushes
+            // again, and tells when that fails.
+            let _ = stdout.flush();
+            done
         }
         Verb::Explain { knob: None, .. } => explain::list(format, stdout),
         Verb::Explain {

@@ -124,9 +124,11 @@ fn cause(report: &Report) -> Option<String> {
 
 fn state(report: &Report, code: ErrorCode) -> &'static str {
     let is_put_back = |line: &ReportLine| line.outcome == Outcome::PutBack;
+    let is_gone = |line: &ReportLine| line.outcome == Outcome::Vanished;
     match code {
         // The message says it: it is stored, gone, or not put back.
-        ErrorCode::NoEffect | ErrorCode::Vanished | ErrorCode::NotPutBack => "",
+        ErrorCode::NoEffect | ErrorCode::NotPutBack => "",
+        ErrorCode::Vanished if report.lines.iter().any(is_gone) => "",
         _ if report.lines.iter().any(is_put_back) => "; what was changed before it was put back",
         ErrorCode::NotVerified => "; the value of before was put back",
         _ => "; nothing was changed",

@@ -207,6 +207,15 @@ fn refusals() {
         &unplugs,
         &["set ib0 rx-usecs=20us txqueuelen=9"],
     );
+    let renames = Fake::host().with("rx-usecs", Manner::Renames("rail0"));
+    golden(
+        "renamed",
+        &renames,
+        &[
+            "set ib0 rx-usecs=20us txqueuelen=9",
+            "set ib0 rx-usecs=20us txqueuelen=9 -o json",
+        ],
+    );
     let hangs = Fake::host().with("rx-usecs", Manner::Hangs);
     golden("timeout", &hangs, &["set ib0 rx-usecs=20us txqueuelen=9"]);
 }

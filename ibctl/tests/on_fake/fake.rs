@@ -21,6 +21,8 @@ pub(crate) enum Manner {
     OnlyOnce,
     /// Removes the interface.
     Unplugs,
+    /// Gives the interface another name before the write.
+    Renames(&'static str),
     /// Does not answer.
     Hangs,
 }
@@ -223,6 +225,10 @@ impl Port for Fake {
         names.iter().map(|name| self.observe(name, query)).collect()
     }
 
+    fn name_of(&mut self, index: u32) -> Result<Option<LinkName>, PortError> {
+        Ok(self.links.get(&index).map(|link| link.name.clone()))
+    }
+
     fn write(
         &mut self,
         target: &Target,
@@ -254,6 +260,11 @@ impl Port for Fake {
                 self.links.remove(&target.index);
                 return Err(PortError::Gone { link });
             }
+            Some(Manner::Renames(to)) => {
+                let to = to.parse().expect("a good name");
+                let renamed = self.links.get_mut(&target.index);
+                renamed.expect("it is there").name = to;
+            }
             Some(Manner::Hangs) => {
                 return Err(PortError::Timeout {
                     what: format!("{link}: setting {key}"),
@@ -262,7 +273,8 @@ impl Port for Fake {
             }
             Some(Manner::OnlyOnce) | None => {}
         }
-        let Some(target) = self.links.get_mut(&target.index) else {
+        let target = self.links.get_mut(&target.index);
+        let Some(target) = target.filter(|found| found.name == link) else {
             return Err(PortError::Gone { link });
         };
         let mut store = |name: &str, value: Value| {

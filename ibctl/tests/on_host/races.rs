@@ -2,9 +2,13 @@
 //! Interfaces that vanish midway, and sets that run at once.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::support::{Done, Net, ibctl_path};
 
@@ -158,4 +162,72 @@ fn lists_survive_interfaces_that_come_and_go() {
         lists += 1;
     }
     assert!(lists > 3, "{lists}");
+}
+
+/// A set whose last knob is refused: however it ends, all is as it was.
+const REFUSED: [&str; 8] = [
+    "set",
+    "v0",
+    "-o",
+    "json",
+    "mtu=1400",
+    "txqueuelen=5",
+    "alias=x",
+    "channels.rx=0",
+];
+
+#[test]
+fn an_interface_that_is_renamed_midway_is_not_left_half_set() {
+    let net = Net::with_veth();
+    let before = net.snapshot("v0");
+    let mut renamed = 0;
+    for round in 0..2000_u64 {
+        let child = net
+            .command(ibctl_path(), REFUSED)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ibctl runs");
+        thread::sleep(Duration::from_micros(100 * (round % 60)));
+        net.ip("link set v0 name w0");
+        let done = Done::of(child.wait_with_output().expect("it ends"));
+        net.ip("link set w0 name v0");
+        assert_eq!(net.snapshot("v0"), before, "{done:?}");
+        if done.stderr.contains("renamed to w0") {
+            assert_eq!(done.status, 10, "{done:?}");
+            assert_eq!(done.json()["link"], "w0", "{done:?}");
+            renamed += 1;
+        }
+        if renamed >= 5 {
+            return;
+        }
+    }
+    panic!("it was never renamed midway");
+}
+
+#[test]
+fn ctrl_c_does_not_leave_a_set_half_done() {
+    let net = Net::with_veth();
+    let before = net.snapshot("v0");
+    let mut midway = 0;
+    for round in 0..2000_u64 {
+        let child = net
+            .command(ibctl_path(), REFUSED)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ibctl runs");
+        thread::sleep(Duration::from_micros(100 * (round % 60)));
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
+        kill(pid, Signal::SIGINT).expect("it is there until it is waited for");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(net.snapshot("v0"), before, "{output:?}");
+        // The signal ended it, but after its report.
+        let is_told = String::from_utf8_lossy(&output.stdout).contains("put-back");
+        midway += usize::from(is_told && output.status.signal() == Some(Signal::SIGINT as i32));
+        if midway >= 5 {
+            return;
+        }
+    }
+    panic!("it was never interrupted midway");
 }

@@ -64,6 +64,13 @@ pub trait Port {
     /// What kept the kernel from answering. An interface that disappears meanwhile is left out.
     fn observe_all(&mut self, query: &Query) -> Result<Vec<Link>, PortError>;
 
+    /// Returns the present name of the interface with that index, `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// What kept the kernel from answering.
+    fn name_of(&mut self, index: u32) -> Result<Option<LinkName>, PortError>;
+
     /// Writes one value through one carrier. Success says that the kernel took the request, no more.
     ///
     /// # Errors

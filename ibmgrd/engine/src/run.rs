@@ -19,6 +19,9 @@ const EBUSY: i32 = 16;
 /// All or nothing: when a step fails or reads back differently, the earlier ones are put back, and so
 /// are the knobs that the kernel changed along with them. The report tells each knob's value as read
 /// at the end.
+///
+/// An interface that gets another name midway is followed by its index: what was changed is put back,
+/// and the report is about the new name. It stays changed if that comes after the last write.
 pub fn run<P: Port>(port: &mut P, plan: &Plan, before: &Link) -> Report {
     let mut run = Run {
         port,
@@ -106,6 +109,11 @@ impl<P: Port> Run<'_, P> {
                     ..Query::named(vec![step.key.clone()])
                 };
                 let again = self.port.observe(&self.target.name, &query)?;
+                if again.index != self.target.index {
+                    return Err(PortError::Gone {
+                        link: self.target.name.clone(),
+                    });
+                }
                 link.readings.extend(again.readings);
             }
         }
@@ -123,8 +131,34 @@ impl<P: Port> Run<'_, P> {
         keys
     }
 
+    /// Takes on the name that the interface has by now; `false` when it has no other, or is gone.
+    fn follow(&mut self) -> bool {
+        match self.port.name_of(self.target.index) {
+            Ok(Some(name)) if name != self.target.name => {
+                self.target.name = name;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads again under a new name what cannot be found under the old one.
+    fn observe_followed(&mut self, keys: Vec<Key>) -> Result<Link, PortError> {
+        match self.observe(keys.clone()) {
+            Err(error) if is_gone(&error) && self.follow() => self.observe(keys),
+            result => result,
+        }
+    }
+
+    fn write_followed(&mut self, step: &Step, value: &Value) -> Result<(), PortError> {
+        match self.write(step, value) {
+            Err(error) if is_gone(&error) && self.follow() => self.write(step, value),
+            result => result,
+        }
+    }
+
     fn verify(&mut self) {
-        let link = match self.observe(self.touched()) {
+        let link = match self.observe_followed(self.touched()) {
             Ok(link) => link,
             Err(error) => return self.fail_verification(&error),
         };
@@ -184,17 +218,25 @@ impl<P: Port> Run<'_, P> {
     }
 
     fn fail(&mut self, at: usize, error: PortError) {
-        if is_gone(&error) {
+        let (code, why) = if !is_gone(&error) {
+            (error.code(), reason(&error))
+        } else if self.follow() {
+            let why = format!(
+                "the interface was renamed to {} meanwhile",
+                self.target.name
+            );
+            (ErrorCode::Vanished, why)
+        } else {
             return self.vanish();
-        }
+        };
         for step in &self.plan.steps[at..] {
             self.set(&step.key, Outcome::NotTried, None);
         }
-        let outcome = Outcome::Refused {
-            why: reason(&error),
-            code: error.code(),
-        };
-        self.set(&self.plan.steps[at].key, outcome, None);
+        self.set(
+            &self.plan.steps[at].key,
+            Outcome::Refused { why, code },
+            None,
+        );
         self.put_back(at, None);
     }
 
@@ -210,7 +252,7 @@ impl<P: Port> Run<'_, P> {
         let mut errors: BTreeMap<Key, String> = BTreeMap::new();
         for step in self.plan.steps[..count].iter().rev() {
             let written = match &step.from {
-                Some(from) => self.write(step, from),
+                Some(from) => self.write_followed(step, from),
                 None => Err(PortError::Unsupported {
                     link: self.target.name.clone(),
                     key: step.key.clone(),
@@ -227,7 +269,7 @@ impl<P: Port> Run<'_, P> {
         }
         self.put_back_disturbed(count, &mut errors);
 
-        let link = match self.observe(self.touched()) {
+        let link = match self.observe_followed(self.touched()) {
             Ok(link) => link,
             Err(error) if is_gone(&error) => return self.vanish(),
             Err(error) => {
@@ -284,7 +326,9 @@ impl<P: Port> Run<'_, P> {
             else {
                 continue;
             };
-            if self.read(&key).is_ok_and(|now| now.as_ref() == Some(was)) {
+            let now = self.observe_followed(vec![key.clone()]);
+            let now = now.map(|mut link| link.readings.remove(&key));
+            if now.is_ok_and(|now| now.and_then(|now| now.value).as_ref() == Some(was)) {
                 continue;
             }
             let carriers = key.knob().carriers.iter();
@@ -343,7 +387,7 @@ impl<P: Port> Run<'_, P> {
             });
         }
         Report {
-            link: self.plan.link.clone(),
+            link: self.target.name,
             lines,
         }
     }

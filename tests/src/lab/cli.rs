@@ -103,7 +103,8 @@ fn die_of_signals() -> Result<()> {
         if let Ok(signal) = signals.wait() {
             place::tidy_up();
             say(&format!("\nlab: {signal}; stopped"));
-            std::process::exit(130);
+            // As a shell reports a program that a signal ended.
+            std::process::exit(128 + signal as i32);
         }
     });
     Ok(())

@@ -34,6 +34,8 @@ pub(crate) struct Fake {
     pub(crate) vanishes_at: Option<usize>,
     /// Lets another interface take the name over when it unplugs.
     pub(crate) name_is_reused: bool,
+    /// Takes another name before the write of this number, counted from 0.
+    pub(crate) renamed_at: Option<usize>,
     /// Every write that arrived.
     pub(crate) writes: Vec<(Key, Value)>,
     /// Observations that failed from now on.
@@ -92,6 +94,7 @@ impl Fake {
             manners: BTreeMap::new(),
             vanishes_at: None,
             name_is_reused: false,
+            renamed_at: None,
             writes: Vec::new(),
             blind: false,
         }
@@ -162,7 +165,7 @@ impl Port for Fake {
             });
         }
         let mut link = self.link.clone();
-        if self.is_gone() {
+        if self.is_gone() || *name != link.name {
             if !self.name_is_reused {
                 return Err(PortError::NoSuchLink {
                     link: name.clone(),
@@ -182,6 +185,11 @@ impl Port for Fake {
         Ok(vec![self.observe(&name, query)?])
     }
 
+    fn name_of(&mut self, index: u32) -> Result<Option<LinkName>, PortError> {
+        let is_there = !self.is_gone() && self.link.index == index;
+        Ok(is_there.then(|| self.link.name.clone()))
+    }
+
     fn write(
         &mut self,
         target: &Target,
@@ -198,8 +206,12 @@ impl Port for Fake {
             .iter()
             .filter(|(written, _)| written == key)
             .count();
+        if self.renamed_at == Some(self.writes.len()) {
+            self.link.name = "rail0".parse().expect("a good name");
+        }
         self.writes.push((key.clone(), value.clone()));
-        if self.is_gone() || target.index != self.link.index {
+        let is_target = target.index == self.link.index && target.name == self.link.name;
+        if self.is_gone() || !is_target {
             return Err(PortError::Gone {
                 link: target.name.clone(),
             });

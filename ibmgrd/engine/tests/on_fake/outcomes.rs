@@ -186,6 +186,52 @@ fn a_device_that_vanishes_midway_is_named_so() {
 }
 
 #[test]
+fn an_interface_that_is_renamed_midway_keeps_nothing() {
+    let asked = [("txqueuelen", "9"), ("rx-usecs", "20us"), ("mtu", "1500")];
+    for renamed_at in 0..3 {
+        let mut fake = Fake {
+            renamed_at: Some(renamed_at),
+            ..Fake::ib0()
+        };
+        let before = fake.values();
+        let report = set(&mut fake, &asked);
+        assert_eq!(fake.values(), before, "{report:?}");
+        assert_eq!(report.code(), Some(ErrorCode::Vanished), "{report:?}");
+        assert_eq!(report.link.as_str(), "rail0");
+        let outcomes: Vec<_> = report
+            .lines
+            .iter()
+            .map(|line| line.outcome.name())
+            .collect();
+        let wanted = ["put-back", "put-back", "refused", "not-tried", "not-tried"];
+        assert_eq!(outcomes, wanted[2 - renamed_at..5 - renamed_at]);
+        let why = report.lines[renamed_at].outcome.why().unwrap_or_default();
+        assert_eq!(why, "the interface was renamed to rail0 meanwhile");
+    }
+}
+
+#[test]
+fn an_interface_that_is_renamed_while_it_is_put_back_is_followed() {
+    let mut fake = Fake {
+        renamed_at: Some(3),
+        ..Fake::ib0()
+    }
+    .with("rx-usecs", Manner::Refuses);
+    let before = fake.values();
+    let report = set(
+        &mut fake,
+        &[
+            ("mode", "connected"),
+            ("txqueuelen", "9"),
+            ("rx-usecs", "20us"),
+        ],
+    );
+    assert_eq!(fake.values(), before, "{report:?}");
+    assert_eq!(report.code(), Some(ErrorCode::Refused), "{report:?}");
+    assert_eq!(report.link.as_str(), "rail0");
+}
+
+#[test]
 fn a_name_taken_over_by_another_interface_is_never_written() {
     let mut fake = Fake::ib0();
     let wants = wants(&[("txqueuelen", "9")]);

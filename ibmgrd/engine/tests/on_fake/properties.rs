@@ -43,9 +43,12 @@ fn manner() -> impl Strategy<Value = Manner> {
 fn misbehaving() -> impl Strategy<Value = Fake> {
     let manners = proptest::collection::vec(manner(), KNOBS.len());
     let vanishes = proptest::option::weighted(0.2, 0_usize..8);
-    (manners, vanishes, any::<bool>()).prop_map(|(manners, vanishes_at, name_is_reused)| {
+    let renames = proptest::option::weighted(0.2, 0_usize..8);
+    let midway = (vanishes, renames, any::<bool>());
+    (manners, midway).prop_map(|(manners, (vanishes_at, renamed_at, name_is_reused))| {
         let mut fake = Fake {
             vanishes_at,
+            renamed_at,
             name_is_reused,
             ..Fake::ib0()
         };

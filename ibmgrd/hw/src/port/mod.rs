@@ -142,6 +142,14 @@ impl Port for KernelPort {
         Ok(links)
     }
 
+    fn name_of(&mut self, index: u32) -> Result<Option<LinkName>, PortError> {
+        let found = self.kernel.rtnl.link_at(index);
+        let failed = |error| unanswered(&format!("asking for interface {index}"), error);
+        Ok(found
+            .map_err(failed)?
+            .and_then(|link| link.name.parse().ok()))
+    }
+
     fn write(
         &mut self,
         target: &Target,

@@ -54,21 +54,24 @@ fn knobs_page() -> Result<String> {
         "{NOTE}# Knobs\n\n\
          Every setting that ibmgr can show, set and verify.\n\
          *Through* names the kernel interfaces that carry it, the preferred one first; `--via` picks one.\n\
+         *Told by* names the kernel's notifications after a change; what can change without one is polled.\n\
          Whether a device takes a knob, and why not, tells `ibctl explain KNOB LINK`.\n"
     );
     for Group { title, knobs } in GROUPS {
         let title = capitalised(title);
         write!(
             page,
-            "\n## {title}\n\n| knob | values | through | while it changes |\n|---|---|---|---|\n"
+            "\n## {title}\n\n| knob | values | through | told by | while it changes |\n\
+             |---|---|---|---|---|\n"
         )?;
         for knob in knobs {
             writeln!(
                 page,
-                "| `{}` | {} | {} | {} |",
+                "| `{}` | {} | {} | {} | {} |",
                 shown_name(knob),
                 values(&knob.domain),
                 channels(knob),
+                told_by(knob),
                 knob.effect.sentence()
             )?;
         }
@@ -104,6 +107,18 @@ fn channels(knob: &Knob) -> String {
         .map(|carrier| carrier.channel().name())
         .collect();
     names.join(", ")
+}
+
+fn told_by(knob: &Knob) -> String {
+    let notices = knob.notices().into_iter().map(|notice| notice.name());
+    let down = if knob.is_polled(true) {
+        Some("polled")
+    } else if knob.is_polled(false) {
+        Some("polled while down")
+    } else {
+        None
+    };
+    notices.chain(down).collect::<Vec<_>>().join(", ")
 }
 
 fn values(domain: &Domain) -> String {

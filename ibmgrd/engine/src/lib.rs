@@ -8,12 +8,14 @@
 //! were not asked for keep their value, or are put back to it; the order of the input never matters;
 //! a failure leaves the values of before, or says which it could not put back.
 
+mod host;
 mod order;
 mod plan;
 mod port;
 mod resolve;
 mod run;
 
+pub use host::{Host, NewChild, OldChild};
 pub use plan::{carrier_on, keys_to_observe, plan, rejected};
 pub use port::{Keys, Port, PortError, Query, Target};
 pub use resolve::resolve;

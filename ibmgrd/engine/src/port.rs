@@ -135,6 +135,20 @@ pub enum PortError {
         /// The reason.
         why: String,
     },
+    /// The kernel refused to make or to remove a P_Key child.
+    #[error("{link}: {what} was refused: {message}")]
+    ChildRefused {
+        /// The child.
+        link: LinkName,
+        /// What was tried.
+        what: String,
+        /// The error number.
+        errno: i32,
+        /// What the kernel said, and what it means for a child.
+        message: String,
+        /// The code: refused, permission or unsupported.
+        code: ErrorCode,
+    },
     /// The kernel could not be talked to.
     #[error("{what} failed")]
     Io {
@@ -170,7 +184,8 @@ impl PortError {
             | Self::Gone { link }
             | Self::Refused { link, .. }
             | Self::Permission { link, .. }
-            | Self::Unsupported { link, .. } => Some(link),
+            | Self::Unsupported { link, .. }
+            | Self::ChildRefused { link, .. } => Some(link),
             Self::Io { .. } | Self::Timeout { .. } => None,
         }
     }
@@ -184,6 +199,7 @@ impl PortError {
             | Self::Unsupported { key, .. } => Some(key),
             Self::NoSuchLink { .. }
             | Self::Gone { .. }
+            | Self::ChildRefused { .. }
             | Self::Io { .. }
             | Self::Timeout { .. } => None,
         }
@@ -198,6 +214,7 @@ impl PortError {
             Self::Refused { .. } => ErrorCode::Refused,
             Self::Permission { .. } => ErrorCode::Permission,
             Self::Unsupported { .. } => ErrorCode::Unsupported,
+            Self::ChildRefused { code, .. } => *code,
             Self::Io { .. } => ErrorCode::Kernel,
             Self::Timeout { .. } => ErrorCode::Timeout,
         }

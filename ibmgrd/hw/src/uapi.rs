@@ -118,6 +118,14 @@ uapi! {
         ETHTOOL_MSG_PAUSE_GET = 21,
         ETHTOOL_MSG_PAUSE_SET = 22,
     }
+    // The kernel's own messages are numbered apart from the requests.
+    ETHTOOL_NOTICES: u8, "linux/ethtool_netlink.h" {
+        ETHTOOL_MSG_FEATURES_NTF = 13,
+        ETHTOOL_MSG_PRIVFLAGS_NTF = 15,
+        ETHTOOL_MSG_RINGS_NTF = 17,
+        ETHTOOL_MSG_CHANNELS_NTF = 19,
+        ETHTOOL_MSG_COALESCE_NTF = 21,
+    }
     ETHTOOL_HEADER: u16, "linux/ethtool_netlink.h" {
         ETHTOOL_A_HEADER_DEV_INDEX = 1,
         ETHTOOL_A_HEADER_DEV_NAME = 2,
@@ -284,6 +292,7 @@ pub struct Text {
 }
 
 pub const ETHTOOL_GENL_NAME: &str = "ethtool";
+pub const ETHTOOL_MCGRP_MONITOR_NAME: &str = "monitor";
 pub const NETDEV_FAMILY_NAME: &str = "netdev";
 
 /// Every text.
@@ -293,6 +302,12 @@ pub const TEXTS: &[Text] = &[
         header: "linux/ethtool_netlink.h",
         since: None,
         text: ETHTOOL_GENL_NAME,
+    },
+    Text {
+        name: "ETHTOOL_MCGRP_MONITOR_NAME",
+        header: "linux/ethtool_netlink.h",
+        since: None,
+        text: ETHTOOL_MCGRP_MONITOR_NAME,
     },
     Text {
         name: "NETDEV_FAMILY_NAME",

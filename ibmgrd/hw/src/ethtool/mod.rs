@@ -7,13 +7,15 @@ mod params;
 
 use std::sync::OnceLock;
 
+use ibmgr_api::Notice;
+
 pub use bitset::Bitset;
 pub(crate) use bitset::named_bits;
 pub use features::{FeatureOutcome, Features, PrivateFlags};
 pub use params::{Group, Params};
 
 use crate::genl::{Genl, HEADER_LEN, Name};
-use crate::nl::attr::{Attr, Out, out_nested, out_text, out_u32};
+use crate::nl::attr::{Attr, Out, attrs, out_nested, out_text, out_u32};
 use crate::nl::{Ack, Ends, Namer, NlError, Request};
 use crate::uapi::{self, Table};
 
@@ -285,6 +287,31 @@ impl<'a> Ethtool<'a> {
 /// Decodes what follows `struct nlmsghdr` in the answer to the request for the names.
 pub(crate) fn decode_feature_names(body: &[u8]) -> Result<Vec<String>, NlError> {
     features::decode_strings(after_header(body)?)
+}
+
+/// Reads what follows `struct nlmsghdr` in a notification of the group `monitor`: what may have changed,
+/// and the index of the device. `None` for notifications that no knob depends on.
+///
+/// # Errors
+///
+/// The message is malformed.
+pub(crate) fn notified(body: &[u8]) -> Result<Option<(Notice, u32)>, NlError> {
+    let attributes = after_header(body)?;
+    let notice = match body.first().copied().unwrap_or_default() {
+        uapi::ETHTOOL_MSG_COALESCE_NTF => Notice::Coalesce,
+        uapi::ETHTOOL_MSG_RINGS_NTF => Notice::Rings,
+        uapi::ETHTOOL_MSG_CHANNELS_NTF => Notice::Channels,
+        uapi::ETHTOOL_MSG_FEATURES_NTF => Notice::Features,
+        uapi::ETHTOOL_MSG_PRIVFLAGS_NTF => Notice::PrivateFlags,
+        _ => return Ok(None),
+    };
+    for attr in attrs(attributes) {
+        let attr = attr?;
+        if attr.kind == HEADER {
+            return Ok(Some((notice, read_header(&attr)?)));
+        }
+    }
+    Err(NlError::malformed("a notification that names no device"))
 }
 
 fn name_in(table: &Table, path: &[u16]) -> Option<&'static str> {

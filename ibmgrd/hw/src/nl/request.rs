@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Requests, ready to be sent.
 
-use netlink_packet_core::{Emitable, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader};
+use netlink_packet_core::{
+    Emitable, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader,
+};
 use netlink_packet_generic::GenlHeader;
 
 use super::attr::{Out, attrs, bytes_of};
@@ -33,6 +35,8 @@ pub struct Request {
     /// Length of the family's own header at the start of `body`.
     fixed: usize,
     namer: Namer,
+    /// `NLM_F_*` besides those of `ends`.
+    flags: u16,
 }
 
 impl Request {
@@ -52,6 +56,7 @@ impl Request {
             body: bytes,
             fixed,
             namer,
+            flags: 0,
         }
     }
 
@@ -75,6 +80,7 @@ impl Request {
             body,
             fixed,
             namer,
+            flags: 0,
         }
     }
 
@@ -98,7 +104,15 @@ impl Request {
             body: datagram[16..].to_vec(),
             fixed,
             namer,
+            flags: 0,
         }
+    }
+
+    /// Lets the request make an object, and fail with `EEXIST` when there is one.
+    #[must_use]
+    pub(crate) const fn creating(mut self) -> Self {
+        self.flags |= NLM_F_CREATE | NLM_F_EXCL;
+        self
     }
 
     /// Returns the payload: the family's header and the attributes.
@@ -114,6 +128,7 @@ impl Request {
         header.length = u32::try_from(HEADER_LEN + self.body.len()).unwrap_or(u32::MAX);
         header.message_type = self.kind;
         header.flags = NLM_F_REQUEST
+            | self.flags
             | match self.ends {
                 Ends::Ack => NLM_F_ACK,
                 Ends::Reply => 0,

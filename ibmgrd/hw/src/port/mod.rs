@@ -7,6 +7,7 @@
 //! An interface whose name `LinkName` does not take (the kernel admits control characters) cannot be
 //! asked for, and is left out of lists.
 
+mod child;
 mod device;
 mod driver;
 mod errors;

@@ -2,11 +2,13 @@
 //! Interfaces through rtnetlink(7): list, get, change.
 
 mod change;
+mod child;
 mod decode;
 
 use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 
 pub use change::{IpoibChange, LinkChange};
+pub use child::NewIpoib;
 pub use decode::{HwAddr, IpoibInfo, Link};
 
 use crate::nl::{Ack, Ends, NlError, Protocol, Request, Socket};
@@ -16,6 +18,8 @@ use crate::uapi::{IFLA_INFO_DATA, IFLA_LINKINFO, IPOIB, LINK, LINK_INFO};
 const NEWLINK: u16 = libc::RTM_NEWLINK;
 /// `RTM_GETLINK`.
 const GETLINK: u16 = libc::RTM_GETLINK;
+/// `RTM_DELLINK`.
+const DELLINK: u16 = libc::RTM_DELLINK;
 /// Length of `struct ifinfomsg`.
 const HEADER_LEN: usize = 16;
 /// Longest name of an interface: `IFNAMSIZ` less the terminator. Longer ones are alternative names.
@@ -91,6 +95,24 @@ impl Rtnl {
     /// What the kernel said. `EBUSY` of a mode change can come although the mode was changed.
     pub fn change(&mut self, change: &LinkChange) -> Result<Ack, NlError> {
         self.socket.acknowledge(&change.request())
+    }
+
+    /// Makes a P_Key child.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said: `EEXIST` for a name that is taken, `ENODEV` for a parent that is gone.
+    pub fn create(&mut self, child: &NewIpoib) -> Result<Ack, NlError> {
+        self.socket.acknowledge(&child.request())
+    }
+
+    /// Removes an interface.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said: `EOPNOTSUPP` for a kind that cannot be removed.
+    pub fn delete(&mut self, index: u32) -> Result<Ack, NlError> {
+        self.socket.acknowledge(&child::delete_request(index))
     }
 }
 

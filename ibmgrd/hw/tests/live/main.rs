@@ -6,4 +6,5 @@
 mod namespace;
 mod observe;
 mod refuse;
+mod watch;
 mod write;

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod demo;
+pub mod host;
 pub mod hw;
 pub mod ibctl;
 pub mod lab;
@@ -16,7 +17,7 @@ use super::task::Task;
 
 /// Areas of tests, each a list of tables. A new area adds its line here.
 const AREAS: &[&[&[Task]]] = &[
-    &[lab::TESTS, hw::TESTS, readme::TESTS],
+    &[lab::TESTS, host::TESTS, hw::TESTS, readme::TESTS],
     mad::TABLES,
     stock::TABLES,
     ibctl::TABLES,

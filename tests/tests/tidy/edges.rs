@@ -20,7 +20,7 @@ struct Rule {
 
 /// The arrows of docs/ARCHITECTURE.md. The pure packages list every crate that they use: what is not
 /// listed can't bring in sockets, files or clocks.
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 7] = [
     Rule {
         package: "ipoib-core",
         ours: &[],
@@ -42,8 +42,13 @@ const RULES: [Rule; 6] = [
         others: None,
     },
     Rule {
+        package: "ibmgrd-import",
+        ours: &["ibmgr-api"],
+        others: Some(&["quick-xml", "saphyr-parser", "serde", "thiserror"]),
+    },
+    Rule {
         package: "ibctl",
-        ours: &["ibmgr-api", "ibmgrd-engine", "ibmgrd-hw"],
+        ours: &["ibmgr-api", "ibmgrd-engine", "ibmgrd-hw", "ibmgrd-import"],
         others: None,
     },
     Rule {
@@ -53,6 +58,7 @@ const RULES: [Rule; 6] = [
             "ibmgr-api",
             "ibmgrd-engine",
             "ibmgrd-hw",
+            "ibmgrd-import",
             "ibctl",
         ],
         others: None,

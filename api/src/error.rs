@@ -36,6 +36,10 @@ pub enum ErrorCode {
     Kernel,
     /// The kernel did not answer in time.
     Timeout,
+    /// The state on disk cannot be written or read: nothing is changed without it.
+    Journal,
+    /// An earlier change waits to be confirmed, or there is none to be confirmed or taken back.
+    Pending,
 }
 
 struct Row {
@@ -60,7 +64,7 @@ macro_rules! row {
     };
 }
 
-const TABLE: [Row; 14] = [
+const TABLE: [Row; 16] = [
     row!(Internal, "internal", 1, 500, "Defect in ibmgr"),
     row!(Usage, "usage", 2, 400, "Malformed request"),
     row!(UnknownKnob, "unknown-knob", 3, 404, "No such knob"),
@@ -93,6 +97,8 @@ const TABLE: [Row; 14] = [
     ),
     row!(Kernel, "kernel", 13, 502, "Kernel interface failed"),
     row!(Timeout, "timeout", 14, 504, "Kernel did not answer in time"),
+    row!(Journal, "journal", 15, 507, "State on disk not usable"),
+    row!(Pending, "pending", 16, 409, "Confirmation pending, or none"),
 ];
 
 impl ErrorCode {
@@ -104,6 +110,18 @@ impl ErrorCode {
     fn row(self) -> &'static Row {
         // The table is laid out in the order of the enum; `table_follows_the_enum` holds it to that.
         &TABLE[self as usize]
+    }
+
+    /// Returns how much it weighs when several things went wrong at once.
+    ///
+    /// A value that stays changed against the request outweighs its cause; one without effect is least.
+    pub(crate) const fn gravity(self) -> u8 {
+        match self {
+            Self::NoEffect => 0,
+            Self::NotPutBack => 3,
+            Self::Vanished => 2,
+            _ => 1,
+        }
     }
 
     /// Returns the name in JSON output, such as `unknown-knob`.

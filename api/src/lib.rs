@@ -18,6 +18,7 @@ mod desired;
 mod document;
 mod domain;
 mod error;
+mod host;
 mod key;
 mod link;
 mod matching;
@@ -39,6 +40,10 @@ pub use channel::{
 pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};
 pub use domain::{Choice, Domain, Unit, ValueError};
 pub use error::ErrorCode;
+pub use host::{
+    Action, ChildChange, ChildReport, End, HostPlan, HostRefusal, HostReport, LinkPlan, NewChild,
+    OldChild, Target, Trouble, Was,
+};
 pub use key::{Key, KeyError};
 pub use link::{Guid, GuidError, Limits, Link, LinkName, LinkNameError, Reading, Support};
 pub use matching::{Glob, GlobError, Match};

@@ -298,17 +298,10 @@ impl Report {
     /// Returns the code that decides the exit status: the gravest of all lines, `None` for success.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
-        // A value that stays changed against the request outweighs its cause; one without effect is least.
-        let gravity = |code: &ErrorCode| match code {
-            ErrorCode::NoEffect => 0,
-            ErrorCode::NotPutBack => 3,
-            ErrorCode::Vanished => 2,
-            _ => 1,
-        };
         self.lines
             .iter()
             .filter_map(|line| line.outcome.code())
-            .max_by_key(gravity)
+            .max_by_key(|code| code.gravity())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ibmgr_api::{Carrier, Channel, ErrorCode, Key, Link, LinkName, Value};
+use ibmgr_api::{Carrier, Channel, ErrorCode, Key, Link, LinkName, Target, Value};
 
 /// Which knobs to read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -36,18 +36,6 @@ impl Query {
     }
 }
 
-/// The interface that a write is meant for.
-///
-/// Both must still belong together when the kernel is asked: a name that another interface has taken
-/// over in the meantime is [`PortError::Gone`].
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Target {
-    /// Name at observation.
-    pub name: LinkName,
-    /// Kernel index.
-    pub index: u32,
-}
-
 /// Reads and writes interfaces of one network namespace.
 pub trait Port {
     /// Reads one interface. Every asked key gets a reading, if only to say why there is no value.
@@ -72,6 +60,7 @@ pub trait Port {
     fn name_of(&mut self, index: u32) -> Result<Option<LinkName>, PortError>;
 
     /// Writes one value through one carrier. Success says that the kernel took the request, no more.
+    /// A name that another interface has taken over since is [`PortError::Gone`].
     ///
     /// # Errors
     ///

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use ibmgr_api::{
-    ErrorCode, Key, Link, Outcome, Plan, Reading, Report, ReportLine, Step, Support, Value,
+    ErrorCode, Key, Link, Outcome, Plan, Reading, Report, ReportLine, Step, Support, Target, Value,
 };
 
 use crate::plan::disturbed;
-use crate::port::{Port, PortError, Query, Target};
+use crate::port::{Port, PortError, Query};
 
 /// `EBUSY` (asm-generic/errno-base.h). In-tree ib_ipoib answers a mode change with it although the
 /// change was made, when it lost the RTNL lock in between (drivers/infiniband/ulp/ipoib/ipoib_main.c).
-const EBUSY: i32 = 16;
+pub(crate) const EBUSY: i32 = 16;
 
 /// Runs `plan`, which was made from `before`.
 ///
@@ -393,21 +393,23 @@ impl<P: Port> Run<'_, P> {
     }
 }
 
-fn is_gone(error: &PortError) -> bool {
+pub(crate) fn is_gone(error: &PortError) -> bool {
     matches!(error.code(), ErrorCode::Vanished | ErrorCode::UnknownLink)
 }
 
 /// Returns what the kernel said, without the interface and knob that the report names anyway.
-fn reason(error: &PortError) -> String {
+pub(crate) fn reason(error: &PortError) -> String {
     match error {
-        PortError::Refused { message, .. } => message.clone(),
+        PortError::Refused { message, .. } | PortError::ChildRefused { message, .. } => {
+            message.clone()
+        }
         PortError::Permission { needs, .. } => format!("it takes {needs}"),
         PortError::Unsupported { why, .. } => why.clone(),
         _ => chain(error),
     }
 }
 
-fn chain(error: &PortError) -> String {
+pub(crate) fn chain(error: &PortError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -417,7 +419,7 @@ fn chain(error: &PortError) -> String {
     text
 }
 
-fn difference(step: &Step, link: &Link) -> String {
+pub(crate) fn difference(step: &Step, link: &Link) -> String {
     let domain = &step.key.knob().domain;
     let reading = link.readings.get(&step.key);
     let now = reading.and_then(|reading| reading.value.as_ref());

@@ -69,7 +69,21 @@ impl Host for KernelPort {
             }
         }
     }
+
+    fn pause(&mut self, attempt: u32) -> bool {
+        let goes_on = attempt < PAUSES;
+        if goes_on {
+            thread::sleep(Duration::from_millis(1 << attempt.min(LONGEST_PAUSE)));
+        }
+        goes_on
+    }
 }
+
+/// Longest single wait for a value that is not there yet; the waits before it double from 1 ms.
+const LONGEST_PAUSE: u32 = 7;
+/// How often it is waited: 0.4 s in all. Drivers that work in the background need a few milliseconds;
+/// a value that is refused in silence should not be waited for much longer.
+const PAUSES: u32 = 9;
 
 impl KernelPort {
     /// Returns the interface, if its index and name still belong together.

@@ -56,7 +56,7 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
         );
     }
     if !picked.is_empty()
-        && let Err(error) = run_vm_tests(names, &picked, long, &run_dir, &mut report)
+        && let Err(error) = run_vm_tests(&picked, long, &run_dir, &mut report)
     {
         report.add(stopped("the machines", &error));
     }
@@ -103,7 +103,6 @@ fn run_host_tests(names: &[String], long: bool, logs: &Path, report: &mut Report
 }
 
 fn run_vm_tests(
-    names: &[String],
     picked: &[&'static Task],
     long: bool,
     run_dir: &RunDir,
@@ -112,21 +111,41 @@ fn run_vm_tests(
     let mut session = Session::prepare(run_dir.path())?;
     session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
     let step = Step::begin(format!("running {} tests in machines", picked.len()));
-    let mut figures: Vec<Figure> = Vec::new();
+    let mut measured: Vec<(String, Vec<Figure>)> = Vec::new();
     let wish = Wish {
         long,
         ..Wish::default()
     };
     session.run_tasks(picked, &wish, &mut |outcome| {
-        figures.extend(outcome.figures.iter().cloned());
+        if long && has_long_form(picked, &outcome) {
+            measured.push((outcome.task.clone(), long_figures(&outcome)));
+        }
         report.add(verdict(outcome));
     })?;
     step.done();
-    // Only a whole long run is a measurement to keep.
-    if long && names.is_empty() {
-        measurements::record("Long tests", "cargo lab test --long", &figures)?;
+    // Each long form has a section of its own, so that it can be run again alone.
+    for (name, figures) in measured {
+        let command = format!("cargo lab test --long {name}");
+        measurements::record(&format!("Long form of {name}"), &command, &figures)?;
     }
     Ok(())
+}
+
+/// Says whether an outcome is one to keep: that of a long form, passed.
+fn has_long_form(picked: &[&Task], outcome: &Outcome) -> bool {
+    let mut tasks = picked.iter().filter(|task| task.name == outcome.task);
+    outcome.failures.is_empty() && tasks.any(|task| task.long_timeout.is_some())
+}
+
+fn long_figures(outcome: &Outcome) -> Vec<Figure> {
+    let time = Figure {
+        name: format!("{}.time", outcome.task),
+        value: outcome.time.as_secs_f64(),
+        unit: "s".to_owned(),
+    };
+    let mut figures = outcome.figures.clone();
+    figures.push(time);
+    figures
 }
 
 fn verdict(outcome: Outcome) -> Verdict {

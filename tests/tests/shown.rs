@@ -20,7 +20,7 @@ const RUN: [(&str, &str); 2] = [
 ];
 
 /// Kinds of blocks that show nothing to type.
-const OTHER_BLOCKS: [&str; 5] = ["text", "toml", "json", "c", "rust"];
+const OTHER_BLOCKS: [&str; 6] = ["text", "toml", "yaml", "json", "c", "rust"];
 
 /// Programs whose command lines are checked wherever they are named.
 const OURS: [&str; 3] = ["cargo lab ", "cargo test ", "ibctl "];

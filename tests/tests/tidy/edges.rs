@@ -20,7 +20,7 @@ struct Rule {
 
 /// The arrows of docs/ARCHITECTURE.md. The pure packages list every crate that they use: what is not
 /// listed can't bring in sockets, files or clocks.
-const RULES: [Rule; 7] = [
+const RULES: [Rule; 8] = [
     Rule {
         package: "ipoib-core",
         ours: &[],
@@ -30,6 +30,18 @@ const RULES: [Rule; 7] = [
         package: "ibmgr-api",
         ours: &["ipoib-core"],
         others: Some(&["serde", "strsim", "thiserror"]),
+    },
+    Rule {
+        package: "ibmgrd-config",
+        ours: &["ibmgr-api"],
+        others: Some(&[
+            "saphyr-parser",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "toml",
+            "toml_edit",
+        ]),
     },
     Rule {
         package: "ibmgrd-engine",
@@ -48,7 +60,13 @@ const RULES: [Rule; 7] = [
     },
     Rule {
         package: "ibctl",
-        ours: &["ibmgr-api", "ibmgrd-engine", "ibmgrd-hw", "ibmgrd-import"],
+        ours: &[
+            "ibmgr-api",
+            "ibmgrd-config",
+            "ibmgrd-engine",
+            "ibmgrd-hw",
+            "ibmgrd-import",
+        ],
         others: None,
     },
     Rule {
@@ -56,6 +74,7 @@ const RULES: [Rule; 7] = [
         ours: &[
             "ipoib-core",
             "ibmgr-api",
+            "ibmgrd-config",
             "ibmgrd-engine",
             "ibmgrd-hw",
             "ibmgrd-import",

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Configuration files: from TOML and YAML to [`Desired`](ibmgr_api::Desired), and back.
+//!
+//! A [`Store`] takes the bytes of all files and returns what they declare together, with a
+//! [`Diagnostic`] for everything that is wrong: file, line, column, and what would be right. A broken
+//! file never stops the others, and what it said when it was last right counts on. [`read_folders`]
+//! finds the files; nothing else here reads any.
+
+mod diagnostic;
+mod expand;
+mod folder;
+mod model;
+mod read;
+mod store;
+mod text;
+mod toml;
+mod tree;
+mod words;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use folder::{FOLDERS, Listing, SIZE_MAX, read_file, read_folders};
+pub use store::{FileState, Loaded, Source, State, Store};

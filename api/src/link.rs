@@ -13,13 +13,13 @@ use crate::key::Key;
 use crate::pkey::Pkey;
 use crate::value::Value;
 
-/// The name of a network interface.
+/// A name of a network interface: the one that it has, or an alternative one.
 ///
 /// # Invariants
 ///
-/// 1 to 15 bytes (`IFNAMSIZ` less the terminator) of what the kernel's `dev_valid_name` takes: no
-/// white space, no `/` or `:`, and not `.` or `..`. Safe as a path component. Control characters are
-/// possible, so a terminal must see it escaped.
+/// What the kernel's `dev_valid_name` takes: no white space, no `/` or `:`, and not `.` or `..`, but up to
+/// 127 bytes (`ALTIFNAMSIZ` less the terminator); more than 15 are an alternative name's. Safe as a path
+/// component. Control characters are possible, so a terminal must see it escaped.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct LinkName(Box<str>);
@@ -27,12 +27,15 @@ pub struct LinkName(Box<str>);
 /// A text that cannot name an interface.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "'{}' cannot name an interface: 1 to 15 characters without white space, '/' or ':'",
+    "'{}' cannot name an interface: 1 to 127 bytes without white space, '/' or ':'",
     .0.escape_debug()
 )]
 pub struct LinkNameError(String);
 
 impl LinkName {
+    /// Longest name, bytes: `ALTIFNAMSIZ` (include/uapi/linux/if.h) less the terminator.
+    pub const MAX: usize = 127;
+
     /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -47,7 +50,7 @@ impl FromStr for LinkName {
         // The kernel's `isspace` looks at bytes, as in Latin-1: 0xa0 is one, even as part of a character.
         let odd = |byte| matches!(byte, 0 | b'\t'..=b'\r' | b' ' | 0xa0 | b'/' | b':');
         let is_odd = name.bytes().any(odd);
-        if name.is_empty() || name.len() > 15 || name == "." || name == ".." || is_odd {
+        if name.is_empty() || name.len() > Self::MAX || name == "." || name == ".." || is_odd {
             Err(LinkNameError(name.to_owned()))
         } else {
             Ok(Self(name.into()))
@@ -289,6 +292,7 @@ mod tests {
             "ibp94s0f1",
             "a",
             "fifteen-letters",
+            "an-alternative-name-may-be-longer",
             "b\u{fc}ro",
             "\u{1b}[m",
         ] {
@@ -301,7 +305,7 @@ mod tests {
             "a/b",
             "a b",
             "a:b",
-            "sixteen-letters-",
+            &"x".repeat(128),
             "a\tb",
             "a\0b",
             "\u{e0}",

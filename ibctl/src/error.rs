@@ -50,6 +50,14 @@ pub enum Error {
         /// The knob that failed.
         key: Key,
     },
+    /// A set went as asked, but nobody was told.
+    #[error("{link}: all is set as asked, but the report could not be written")]
+    Unreported {
+        /// The interface.
+        link: LinkName,
+        /// Why not.
+        source: io::Error,
+    },
     /// The output could not be written.
     #[error("the output could not be written")]
     Output(#[from] io::Error),
@@ -83,7 +91,7 @@ impl Error {
             Self::Port(error) => error.code(),
             Self::Plan(error) => error.code(),
             Self::Set { code, .. } => *code,
-            Self::Output(_) => ErrorCode::Kernel,
+            Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
         }
     }
 
@@ -97,7 +105,7 @@ impl Error {
         match self {
             Self::Port(error) => error.link(),
             Self::Plan(error) => error.link(),
-            Self::Set { link, .. } => Some(link),
+            Self::Set { link, .. } | Self::Unreported { link, .. } => Some(link),
             Self::Usage(_)
             | Self::Key(_)
             | Self::LinkName(_)
@@ -111,7 +119,11 @@ impl Error {
             Self::Value { key, .. } | Self::Set { key, .. } => Some(key),
             Self::Port(error) => error.key(),
             Self::Plan(error) => Some(error.key()),
-            Self::Usage(_) | Self::Key(_) | Self::LinkName(_) | Self::Output(_) => None,
+            Self::Usage(_)
+            | Self::Key(_)
+            | Self::LinkName(_)
+            | Self::Unreported { .. }
+            | Self::Output(_) => None,
         }
     }
 

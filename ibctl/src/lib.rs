@@ -18,7 +18,7 @@ mod signals;
 mod text;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Parser;
@@ -111,12 +111,17 @@ fn verb<P: Port>(
                 return set::dry_run(&mut open()?, request, format, stdout);
             }
             let _lock = lock.map(lock::hold).transpose()?;
+            let link = request.link.clone();
             let _postponed = signals::Postponed::until_dropped();
             let done = set::set(&mut open()?, request, format, stdout);
-            // The report must be out before a postponed signal ends the program. The caller flushes
-            // again, and tells when that fails.
-            let _ = stdout.flush();
-            done
+            // The report must be out before a postponed signal ends the program.
+            let flushed = stdout.flush().map_err(Error::Output);
+            done.and(flushed).map_err(|error| match error {
+                Error::Output(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                    Error::Unreported { link, source }
+                }
+                error => error,
+            })
         }
         Verb::Explain { knob: None, .. } => explain::list(format, stdout),
         Verb::Explain {
@@ -159,7 +164,7 @@ fn format_of(args: &[OsString]) -> Format {
 }
 
 fn write_json<T: Serialize + ?Sized>(out: &mut dyn Write, document: &T) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, document).map_err(std::io::Error::from)?;
+    serde_json::to_writer_pretty(&mut *out, document).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
 }

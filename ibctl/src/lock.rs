@@ -53,6 +53,8 @@ fn open(path: &Path) -> io::Result<File> {
         // Whoever can open a file can lock it: keep it from users who could only hinder.
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
+        // Something else in its place, such as a FIFO, must not keep the open waiting.
+        options.custom_flags(nix::libc::O_NONBLOCK);
         options.open(path)
     };
     match (open(), path.parent()) {
@@ -97,6 +99,15 @@ mod tests {
         assert!(waited >= Duration::from_millis(50), "{waited:?}");
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+
+    #[test]
+    fn something_else_in_its_place_is_an_error_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = hold(&path).unwrap_err().to_string();
+        assert!(error.starts_with("locking "), "{error}");
     }
 
     #[test]

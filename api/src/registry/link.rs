@@ -37,7 +37,9 @@ pub(super) const KNOBS: &[Knob] = &[
             "Largest packet, without the 4-byte IPoIB header.",
             "Connected mode takes up to 65520. In datagram mode the broadcast group's MTU less 4 bytes is \
              the limit (2044 on most fabrics, 4092 at best); the kernel accepts more, stores it, and uses \
-             the group's. The device's own limits apply besides.",
+             the group's. The device's own limits apply besides. Below 1280 the kernel takes IPv6 off the \
+             interface, and a larger MTU, such as one that is put back, does not bring addresses and \
+             routes back that were set by hand.",
         )
     },
     live(

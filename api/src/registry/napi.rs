@@ -5,6 +5,10 @@ use super::{Knob, Phase, live};
 use crate::channel::{Carrier, NapiField, SysfsField};
 use crate::domain::{Choice, Domain, Unit};
 
+// A write to sysfs reaches every NAPI instance and those to come (net/core/dev.c,
+// netdev_set_gro_flush_timeout). What netdev sets ends with the instance: with the interface's going
+// down, or a change of its channels. So sysfs goes first where both carry a knob; of `napi-threaded` it
+// does not carry all values.
 pub(super) const KNOBS: &[Knob] = &[
     live(
         "gro-flush-timeout",
@@ -14,8 +18,8 @@ pub(super) const KNOBS: &[Knob] = &[
             max: i64::MAX as u64,
         },
         &[
-            Carrier::Napi(NapiField::GroFlushTimeout),
             Carrier::Sysfs(SysfsField::GroFlushTimeout),
+            Carrier::Napi(NapiField::GroFlushTimeout),
         ],
         Phase::Napi,
         "How long GRO holds a packet to merge it with the next.",
@@ -30,8 +34,8 @@ pub(super) const KNOBS: &[Knob] = &[
             max: i32::MAX as u64,
         },
         &[
-            Carrier::Napi(NapiField::DeferHardIrqs),
             Carrier::Sysfs(SysfsField::DeferHardIrqs),
+            Carrier::Napi(NapiField::DeferHardIrqs),
         ],
         Phase::Napi,
         "Empty polls before completion events are re-armed.",

@@ -324,3 +324,32 @@ fn a_sysfs_of_another_namespace_is_not_used() {
     assert!(done.stdout.contains("mtu 1400"), "{done:?}");
     assert_eq!(net.snapshot("v0"), before);
 }
+
+#[test]
+fn a_sysfs_that_is_missing_or_read_only_is_named() {
+    let net = Net::with_veth();
+    let before = net.snapshot("v0");
+    let ibctl = ibctl_path().display();
+    let run = |script: &str| net.program("unshare", ["--mount", "bash", "-c", script]);
+    let missing = run(&format!(
+        "mount -t tmpfs none /sys; ip link set v0 down;
+         {ibctl} set v0 mtu=1400 --via sysfs; {ibctl} set v0 gro-flush-timeout=20us; status=$?
+         ip link set v0 up; exit $status"
+    ));
+    assert_eq!(missing.status, 6, "{missing:?}");
+    let told = missing
+        .stderr
+        .matches("no sysfs is mounted at /sys")
+        .count();
+    assert_eq!(told, 2, "{missing:?}");
+    let read_only = run(&format!(
+        "mount -o remount,ro,bind /sys; {ibctl} set v0 mtu=1400 --via sysfs"
+    ));
+    assert_eq!(read_only.status, 7, "{read_only:?}");
+    assert!(
+        read_only.stderr.contains("sysfs is mounted read-only here"),
+        "{read_only:?}"
+    );
+    net.wait("carrier", || net.sysfs("v0", "carrier") == "1");
+    assert_eq!(net.snapshot("v0"), before);
+}

@@ -282,6 +282,54 @@ fn napi_settings_agree_between_channels() {
 }
 
 #[test]
+fn a_napi_setting_outlives_its_instances() {
+    let net = Net::with_veth();
+    // Instances of before and after: the interface goes down, up again, and gets more channels.
+    net.ibctl("set v0 state=down gro-flush-timeout=20us channels.rx=1")
+        .ok();
+    net.ibctl("set v0 state=up channels.rx=4 gro-flush-timeout=20us")
+        .ok();
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", ""), "20us");
+    net.ibctl("set v0 feature.rx-gro=off gro-flush-timeout=30us")
+        .ok();
+    net.ibctl("set v0 feature.rx-gro=on").ok();
+    for via in if sets_napis() {
+        &["", "netdev", "sysfs"][..]
+    } else {
+        &["", "sysfs"]
+    } {
+        assert_eq!(value(&net, "v0", "gro-flush-timeout", via), "30us", "{via}");
+    }
+}
+
+#[test]
+fn napi_instances_that_differ_have_no_value_in_common() {
+    let net = Net::with_veth();
+    if !sets_napis() {
+        return;
+    }
+    net.ibctl("set v0 channels.rx=1").ok();
+    net.ibctl("set v0 gro-flush-timeout=20us --via netdev").ok();
+    // sysfs still has 0, which no instance uses.
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", "sysfs"), "0");
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", ""), "20us");
+    // New instances begin with what sysfs has: the old value is no longer that of all.
+    let done = net.ibctl("set v0 channels.rx=4 gro-flush-timeout=20us");
+    assert_eq!(done.status, 11, "{done:?}");
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", ""), "20us");
+    net.ibctl("set v0 channels.rx=4").ok();
+    let document = net.ibctl("get v0 gro-flush-timeout -o json").json();
+    let reading = &document["knobs"]["gro-flush-timeout"];
+    let (value_of_all, support) = (&reading["value"], &reading["support"]);
+    assert_eq!(
+        (value_of_all.is_null(), support),
+        (true, &"settable".into())
+    );
+    net.ibctl("set v0 gro-flush-timeout=0").ok();
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", "netdev"), "0");
+}
+
+#[test]
 fn several_knobs_go_in_one_command() {
     let net = Net::with_veth();
     let line =

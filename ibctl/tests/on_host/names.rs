@@ -76,7 +76,7 @@ fn what_cannot_be_a_name_is_refused_before_the_kernel_is_asked() {
         "a:b",
         "..",
         ".",
-        "sixteen-letters-",
+        &"x".repeat(128),
         "a\tb",
         "\u{1b} [m",
     ] {
@@ -97,6 +97,26 @@ fn a_word_that_is_not_text_is_malformed() {
     let odd = OsStr::from_bytes(b"v\xff");
     let done = net.program(ibctl_path(), [OsStr::new("show"), odd]);
     assert_eq!(done.status, 2, "{done:?}");
+}
+
+#[test]
+fn a_long_alternative_name_is_a_name_too() {
+    let net = Net::with_veth();
+    let long = format!("storage-rail-{}", "x".repeat(114));
+    net.ip(&format!("link property add dev v0 altname {long}"));
+    net.ibctl(&format!("set {long} mtu=1400 txqueuelen=7")).ok();
+    assert_eq!(value(&net, &long, "mtu", "sysfs"), "1400");
+    assert!(
+        net.ibctl(&format!("explain mtu {long}"))
+            .ok()
+            .contains("on v0\n")
+    );
+    let done = net.ibctl("show storage-rail-xx");
+    assert_eq!(done.status, 4, "{done:?}");
+    assert!(
+        done.stderr.contains(&format!("did you mean {long}?")),
+        "{done:?}"
+    );
 }
 
 #[test]

@@ -66,6 +66,16 @@ fn a_full_disk_and_closed_descriptors_are_told_or_survived() {
     let full = net.program("bash", ["-c", &format!("{ibctl} show > /dev/full")]);
     assert_eq!(full.status, 13, "{full:?}");
     assert!(full.stderr.contains("No space left on device"), "{full:?}");
+    let set = net.program(
+        "bash",
+        ["-c", &format!("{ibctl} set v0 mtu=1400 > /dev/full")],
+    );
+    assert_eq!(set.status, 13, "{set:?}");
+    assert!(
+        set.stderr.contains("v0: all is set as asked, but"),
+        "{set:?}"
+    );
+    assert_eq!(net.ip_link("v0")["mtu"], 1400);
     let closed = net.program("bash", ["-c", &format!("{ibctl} show >&- 2>&-")]);
     assert_eq!(closed.status, 0, "{closed:?}");
     let closed = net.program("bash", ["-c", &format!("{ibctl} show nothing 2>&-")]);

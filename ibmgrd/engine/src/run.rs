@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use ibmgr_api::{
-    ErrorCode, Key, Link, Outcome, Plan, Reading, Report, ReportLine, Step, Support, Target, Value,
+    ErrorCode, Key, Link, Outcome, Plan, Reading, Report, ReportLine, Skip, Step, Support, Target,
+    Value,
 };
 
 use crate::plan::disturbed;
@@ -122,7 +123,13 @@ impl<P: Port> Run<'_, P> {
 
     fn touched(&self) -> Vec<Key> {
         let steps = &self.plan.steps;
-        let mut keys: Vec<Key> = steps.iter().map(|step| step.key.clone()).collect();
+        let skips = self.plan.skips.iter().map(|skip| &skip.key);
+        let mut keys: Vec<Key> = steps
+            .iter()
+            .map(|step| &step.key)
+            .chain(skips)
+            .cloned()
+            .collect();
         for key in steps.iter().flat_map(|step| disturbed(&step.key)) {
             if !keys.contains(&key) {
                 keys.push(key);
@@ -177,6 +184,13 @@ impl<P: Port> Run<'_, P> {
             self.put_back(self.plan.steps.len(), Some(at));
             return;
         }
+        if let Some(skip) = self.plan.skips.iter().find(|skip| lost(skip, &link)) {
+            let value = skip.value.show(&skip.key.knob().domain);
+            let why = format!("it was {value} already, but the other knobs changed it");
+            self.set(&skip.key, Outcome::NotVerified { why }, None);
+            self.put_back(self.plan.steps.len(), None);
+            return;
+        }
         for step in &self.plan.steps {
             let outcome = match &step.no_effect {
                 Some(why) => Outcome::NoEffect { why: why.clone() },
@@ -195,7 +209,9 @@ impl<P: Port> Run<'_, P> {
                 .readings
                 .get(key)
                 .and_then(|reading| reading.value.as_ref());
-            if !self.outcomes.contains_key(key) && reading.value.as_ref() != was {
+            let is_skipped = self.plan.skips.iter().any(|skip| skip.key == *key);
+            let is_told = is_skipped || self.outcomes.contains_key(key);
+            if !is_told && reading.value.as_ref() != was {
                 self.set(key, outcome.clone(), reading.value.clone());
             }
         }
@@ -313,7 +329,9 @@ impl<P: Port> Run<'_, P> {
             .iter()
             .map(|step| &step.key)
             .collect();
+        let skips = self.plan.skips.iter().map(|skip| skip.key.clone());
         let mut keys: Vec<Key> = asked.iter().flat_map(|key| disturbed(key)).collect();
+        keys.extend(skips);
         keys.sort();
         keys.dedup();
         for key in keys {
@@ -364,16 +382,20 @@ impl<P: Port> Run<'_, P> {
             });
         }
         for skip in &self.plan.skips {
-            let outcome = match &skip.no_effect {
-                Some(why) => Outcome::NoEffect { why: why.clone() },
-                None => Outcome::AlreadySo,
+            let untouched = || Line {
+                outcome: match &skip.no_effect {
+                    Some(why) => Outcome::NoEffect { why: why.clone() },
+                    None => Outcome::AlreadySo,
+                },
+                now: Some(skip.value.clone()),
             };
+            let line = self.outcomes.remove(&skip.key).unwrap_or_else(untouched);
             lines.push(ReportLine {
                 key: skip.key.clone(),
                 asked: Some(skip.value.clone()),
                 before: Some(skip.value.clone()),
-                now: Some(skip.value.clone()),
-                outcome,
+                now: line.now,
+                outcome: line.outcome,
             });
         }
         for (key, line) in self.outcomes {
@@ -391,6 +413,16 @@ impl<P: Port> Run<'_, P> {
             lines,
         }
     }
+}
+
+/// Says whether a knob that needed no change has another value by now. That it cannot be read any more,
+/// as NAPI instances of an interface that went down, is no change.
+fn lost(skip: &Skip, link: &Link) -> bool {
+    let reading = link.readings.get(&skip.key);
+    reading.is_some_and(|reading| {
+        !matches!(reading.support, Support::Unsupported(_))
+            && reading.value.as_ref() != Some(&skip.value)
+    })
 }
 
 pub(crate) fn is_gone(error: &PortError) -> bool {

@@ -36,6 +36,8 @@ pub(crate) struct Fake {
     pub(crate) name_is_reused: bool,
     /// Takes another name before the write of this number, counted from 0.
     pub(crate) renamed_at: Option<usize>,
+    /// A write of the first knob sets the second to 0.
+    pub(crate) forgets: Option<(Key, Key)>,
     /// Every write that arrived.
     pub(crate) writes: Vec<(Key, Value)>,
     /// Observations that failed from now on.
@@ -95,6 +97,7 @@ impl Fake {
             vanishes_at: None,
             name_is_reused: false,
             renamed_at: None,
+            forgets: None,
             writes: Vec::new(),
             blind: false,
         }
@@ -136,6 +139,9 @@ impl Fake {
             self.store("mtu", Value::Number(mtu));
         }
         self.store(&key.to_string(), value);
+        if let Some((_, forgotten)) = self.forgets.clone().filter(|(cause, _)| cause == key) {
+            self.store(&forgotten.to_string(), Value::Number(0));
+        }
     }
 
     fn store(&mut self, name: &str, value: Value) {

@@ -232,6 +232,24 @@ fn an_interface_that_is_renamed_while_it_is_put_back_is_followed() {
 }
 
 #[test]
+fn what_was_so_before_is_so_afterwards_or_told() {
+    // Some drivers forget coalescing when their queue changes.
+    let mut fake = Fake::ib0();
+    fake.forgets = Some((key("txqueuelen"), key("rx-frames")));
+    let before = fake.values();
+    let report = set(&mut fake, &[("txqueuelen", "9"), ("rx-frames", "44")]);
+    assert_eq!(report.code(), Some(ErrorCode::NotVerified), "{report:?}");
+    assert_eq!(fake.values(), before, "{report:?}");
+    let outcomes: Vec<_> = report
+        .lines
+        .iter()
+        .map(|line| (line.key.to_string(), line.outcome.name()))
+        .collect();
+    let wanted = [("txqueuelen", "put-back"), ("rx-frames", "not-verified")];
+    assert_eq!(outcomes, wanted.map(|(key, name)| (key.to_owned(), name)));
+}
+
+#[test]
 fn a_name_taken_over_by_another_interface_is_never_written() {
     let mut fake = Fake::ib0();
     let wants = wants(&[("txqueuelen", "9")]);

@@ -66,6 +66,11 @@ impl Answers {
         }
     }
 
+    /// Says whether `why` tells that sysfs is out of reach.
+    pub(super) fn is_unreached(&self, why: &str) -> bool {
+        matches!(&self.sysfs, Some(Err(told)) if told == why)
+    }
+
     pub(super) fn take(&mut self, answer: Answer, ask: Ask) {
         match (ask, answer) {
             (Ask::Params(Group::Coalesce), Answer::Params(params)) => {

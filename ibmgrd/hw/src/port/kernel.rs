@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The open connections to the kernel.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::genl::Genl;
@@ -30,8 +31,13 @@ impl Kernel {
     pub(super) fn sysfs(&mut self) -> Result<&Sysfs, String> {
         let sysfs = match self.opened.take() {
             Some(sysfs) => sysfs,
-            None => Sysfs::open(&self.root)
-                .map_err(|error| format!("sysfs at {}: {error}", self.root.display()))?,
+            None => Sysfs::open(&self.root).map_err(|error| {
+                let root = self.root.display();
+                match error.kind() {
+                    io::ErrorKind::NotFound => format!("no sysfs is mounted at {root}"),
+                    _ => format!("sysfs at {root}: {error}"),
+                }
+            })?,
         };
         Ok(self.opened.insert(sysfs))
     }

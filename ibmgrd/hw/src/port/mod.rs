@@ -67,7 +67,10 @@ impl KernelPort {
 
     fn no_such_link(&mut self, name: &LinkName) -> PortError {
         let names = self.links().unwrap_or_default();
-        let nearest = nearest(name.as_str(), names.iter().map(|link| link.name.as_str()));
+        let names = names
+            .iter()
+            .flat_map(|link| [&link.name].into_iter().chain(&link.alt_names));
+        let nearest = nearest(name.as_str(), names.map(String::as_str));
         PortError::NoSuchLink {
             link: name.clone(),
             nearest,

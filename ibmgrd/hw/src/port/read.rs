@@ -16,7 +16,8 @@ use crate::uapi::{ETHTOOL_A_COALESCE_RX_MAX_FRAMES, ETHTOOL_A_COALESCE_RX_USECS}
 impl Device<'_> {
     /// Reads a knob through the first carrier that has it.
     pub(super) fn read(&mut self, key: &Key, via: Option<Channel>) -> Result<Reading, PortError> {
-        let mut first_reason = None;
+        let mut first_reason: Option<String> = None;
+        let mut unreached = None;
         for carrier in key.knob().carriers {
             if via.is_some_and(|channel| carrier.channel() != channel) {
                 continue;
@@ -26,13 +27,48 @@ impl Device<'_> {
                     support: Support::Unsupported(why),
                     ..
                 } => {
+                    // That a channel cannot be reached says more than that another one has no value.
+                    if self.answers.is_unreached(&why) {
+                        unreached = Some(why.clone());
+                    }
                     first_reason = first_reason.or(Some(why));
                 }
+                reading if via.is_none() => return self.agreed(key, reading),
                 reading => return Ok(reading),
             }
         }
         let why = first_reason.unwrap_or_else(|| "no carrier on that channel".to_owned());
-        Ok(Reading::unsupported(why))
+        Ok(Reading::unsupported(match unreached {
+            Some(unreached) if unreached != why => format!("{why}; {unreached}"),
+            _ => why,
+        }))
+    }
+
+    /// Compares the value that sysfs has for NAPI instances with theirs, which are in force: a program
+    /// may have set them one by one.
+    fn agreed(&mut self, key: &Key, reading: Reading) -> Result<Reading, PortError> {
+        let carriers = key.knob().carriers.iter();
+        let napi = carriers.copied().find_map(|carrier| match carrier {
+            Carrier::Napi(field) => Some(field),
+            _ => None,
+        });
+        let Some(field) = napi.filter(|_| reading.via == Some(Channel::Sysfs)) else {
+            return Ok(reading);
+        };
+        self.fetch(&[Source::Napis])?;
+        Ok(match self.napi(field, &key.knob().domain) {
+            Ok(Found { value: None, .. }) => Reading {
+                value: None,
+                ..reading
+            },
+            Ok(Found { value, .. }) if value != reading.value => Reading {
+                value,
+                via: Some(Channel::Netdev),
+                ..reading
+            },
+            // They agree, there are none, or this kernel tells nothing of each.
+            Ok(_) | Err(_) => reading,
+        })
     }
 
     fn read_through(&mut self, key: &Key, carrier: Carrier) -> Result<Reading, PortError> {

@@ -307,6 +307,9 @@ impl<'a> Write<'a> {
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => failure
                     .unsupported(format!("the interface has no file {}", fields::file(field))),
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    failure.refused(libc::EROFS, "sysfs is mounted read-only here (EROFS)")
+                }
                 _ => failure.io(error),
             })
     }

@@ -252,7 +252,9 @@ fn napi_settings_are_those_that_sysfs_spread() {
     std::fs::write("/sys/class/net/v0/napi_defer_hard_irqs", "3").unwrap();
     assert_eq!(sysfs("v0", "gro_flush_timeout"), "20000");
     let reading = namespace.reading("v0", "gro-flush-timeout");
-    assert_eq!(reading.via, Some(Channel::Netdev));
+    assert_eq!(reading.via, Some(Channel::Sysfs));
+    let of_instances = namespace.reading_via("v0", "gro-flush-timeout", Channel::Netdev);
+    assert_eq!(of_instances.value, reading.value);
     assert_eq!(namespace.get("v0", "gro-flush-timeout"), "20us");
     assert_eq!(namespace.get("v0", "napi-defer-hard-irqs"), "3");
 }

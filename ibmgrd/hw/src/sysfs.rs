@@ -97,12 +97,22 @@ impl Sysfs {
     /// children made through `create_child`, and of no others.
     #[must_use]
     pub fn has(&self, link: &LinkName, file: &'static str) -> bool {
+        self.access(link, file, AccessFlags::F_OK)
+    }
+
+    /// Says whether this process may open the file for writing. The kernel can still want a capability.
+    #[must_use]
+    pub fn is_writable(&self, link: &LinkName, file: &'static str) -> bool {
+        self.access(link, file, AccessFlags::W_OK)
+    }
+
+    fn access(&self, link: &LinkName, file: &'static str, flags: AccessFlags) -> bool {
         let path = path(link, file);
         faccessat(
             self.directory.as_fd(),
             &path[..],
-            AccessFlags::F_OK,
-            AtFlags::empty(),
+            flags,
+            AtFlags::AT_EACCESS,
         )
         .is_ok()
     }

@@ -45,23 +45,31 @@ impl Device<'_> {
     }
 
     /// Compares the value that sysfs has for NAPI instances with theirs, which are in force: a program
-    /// may have set them one by one.
+    /// may have set them one by one. Theirs is also the way where this process may not write the file.
     fn agreed(&mut self, key: &Key, reading: Reading) -> Result<Reading, PortError> {
-        let carriers = key.knob().carriers.iter();
-        let napi = carriers.copied().find_map(|carrier| match carrier {
+        let carriers = || key.knob().carriers.iter().copied();
+        let napi = carriers().find_map(|carrier| match carrier {
             Carrier::Napi(field) => Some(field),
             _ => None,
         });
-        let Some(field) = napi.filter(|_| reading.via == Some(Channel::Sysfs)) else {
+        let file = carriers().find_map(|carrier| match carrier {
+            Carrier::Sysfs(field) => Some(fields::file(field)),
+            _ => None,
+        });
+        let (Some(field), Some(file), Some(Channel::Sysfs)) = (napi, file, reading.via) else {
             return Ok(reading);
         };
         self.fetch(&[Source::Napis])?;
+        let name = self.name.clone();
+        let is_writable = self
+            .sysfs()
+            .is_ok_and(|sysfs| sysfs.is_writable(&name, file));
         Ok(match self.napi(field, &key.knob().domain) {
-            Ok(Found { value: None, .. }) => Reading {
+            Ok(Found { value: None, .. }) if is_writable => Reading {
                 value: None,
                 ..reading
             },
-            Ok(Found { value, .. }) if value != reading.value => Reading {
+            Ok(Found { value, .. }) if value != reading.value || !is_writable => Reading {
                 value,
                 via: Some(Channel::Netdev),
                 ..reading

@@ -313,6 +313,9 @@ fn napi_instances_that_differ_have_no_value_in_common() {
     // sysfs still has 0, which no instance uses.
     assert_eq!(value(&net, "v0", "gro-flush-timeout", "sysfs"), "0");
     assert_eq!(value(&net, "v0", "gro-flush-timeout", ""), "20us");
+    net.ibctl("set v0 gro-flush-timeout=0 mtu=1400 --via sysfs")
+        .ok();
+    assert_eq!(value(&net, "v0", "gro-flush-timeout", "netdev"), "20us");
     // New instances begin with what sysfs has: the old value is no longer that of all.
     let done = net.ibctl("set v0 channels.rx=4 gro-flush-timeout=20us");
     assert_eq!(done.status, 11, "{done:?}");

@@ -92,22 +92,23 @@ impl<P: Port> Run<'_, P> {
                 link: self.target.name.clone(),
             });
         }
-        // A knob that was written through a chosen channel is read back through the same.
-        for step in self
-            .plan
-            .steps
-            .iter()
-            .filter(|step| keys.contains(&step.key))
-        {
-            let channel = step.carrier.channel();
+        // A knob that was written or found so through a chosen channel is read back through the same.
+        let (plan, before) = (self.plan, self.before);
+        let written = plan.steps.iter();
+        let written = written.map(|step| (&step.key, step.carrier.channel()));
+        let found = plan.skips.iter().filter_map(|skip| {
+            let reading = before.readings.get(&skip.key)?;
+            Some((&skip.key, reading.via?))
+        });
+        for (key, channel) in written.chain(found).filter(|(key, _)| keys.contains(key)) {
             if link
                 .readings
-                .get(&step.key)
+                .get(key)
                 .is_some_and(|reading| reading.via != Some(channel))
             {
                 let query = Query {
                     via: Some(channel),
-                    ..Query::named(vec![step.key.clone()])
+                    ..Query::named(vec![key.clone()])
                 };
                 let again = self.port.observe(&self.target.name, &query)?;
                 if again.index != self.target.index {

@@ -99,9 +99,13 @@ fn set<'a>(text: &str, after: &'a str) -> Result<(Part, &'a str), GlobError> {
             _ => ranges.push((from, from)),
         }
     }
-    let part = Part::Set {
-        is_negated: negated.is_some(),
-        ranges: ranges.into(),
+    let part = match ranges[..] {
+        // So that a pattern equals the one that `Glob::literal` makes.
+        [(from, to)] if from == to && negated.is_none() => Part::Is(from),
+        _ => Part::Set {
+            is_negated: negated.is_some(),
+            ranges: ranges.into(),
+        },
     };
     Ok((part, &inner[end + 1..]))
 }
@@ -124,6 +128,7 @@ impl Glob {
     #[must_use]
     pub fn literal(text: &str) -> Self {
         let parts: Vec<Part> = text.chars().map(Part::Is).collect();
+        // Brackets around what would be a pattern.
         let mut written = String::with_capacity(text.len());
         for c in text.chars() {
             if matches!(c, '*' | '?' | '[') {

@@ -4,9 +4,11 @@
 //! A [`Store`] takes the bytes of all files and returns what they declare together, with a
 //! [`Diagnostic`] for everything that is wrong: file, line, column, and what would be right. A broken
 //! file never stops the others, and what it said when it was last right counts on. [`read_folders`]
-//! finds the files; nothing else here reads any.
+//! and [`load_paths`] find the files; nothing else
+//! here reads any. [`to_toml`] writes declarations as a file, [`save`] puts values into one.
 
 mod diagnostic;
+mod edit;
 mod expand;
 mod folder;
 mod model;
@@ -16,8 +18,11 @@ mod text;
 mod toml;
 mod tree;
 mod words;
+mod write;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Severity};
+pub use edit::save;
 pub use folder::{FOLDERS, Listing, SIZE_MAX, read_file, read_folders};
-pub use store::{FileState, Loaded, Source, State, Store};
+pub use store::{FileState, Loaded, Source, State, Store, load_paths};
+pub use write::{match_for, rule_to_toml, to_toml};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ibmgr_api::{Desired, Rule};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, FOUND_MAX};
 use crate::expand::{Profiles, expand};
-use crate::folder::{Listing, SIZE_MAX};
+use crate::folder::{FOLDERS, Listing, SIZE_MAX, read_file, read_folders};
 use crate::model::Model;
 use crate::text::Text;
 use crate::{read, toml, yaml};
@@ -115,11 +115,9 @@ impl Store {
             unlisted,
         } = listing;
         let mut diagnostics = Vec::new();
-        for (folder, error) in unlisted {
-            let name: Arc<str> = folder.to_string_lossy().into();
-            let message = format!("the folder can't be listed: {error}");
-            let found = Diagnostic::of_file(&name, message);
-            diagnostics.push(found.help("its files count as they were last"));
+        for one in unlisted {
+            diagnostics.push(self::unlisted(&one).help("its files count as they were last"));
+            let (folder, _) = one;
             for (file, good) in &self.good {
                 if Path::new(file.as_ref()).parent() == Some(folder.as_path()) {
                     sources.push(Source {
@@ -199,6 +197,16 @@ impl Store {
         loaded
     }
 
+    /// Reads one file by itself: a profile that it does not have is left out, and no mistake.
+    pub(crate) fn load_alone(&mut self, source: Source) -> Loaded {
+        let mut loaded = Loaded::default();
+        if let Some((good, State::Used)) = self.read(&source, &mut loaded.diagnostics) {
+            let profiles = Profiles::of([&good.model]);
+            loaded.desired.rules = expand(&good.model, &profiles, &mut Vec::new());
+        }
+        loaded
+    }
+
     /// Reads one file, or takes what it said last.
     fn read(&self, source: &Source, found: &mut Vec<Diagnostic>) -> Option<(Good, State)> {
         let parsed = match &source.content {
@@ -221,6 +229,38 @@ impl Store {
             }
         }
     }
+}
+
+/// Reads the files and folders that a command names, in their order, or without any the files of
+/// [`FOLDERS`]. A folder stands for its files, in the order of their names.
+#[must_use]
+pub fn load_paths<P: AsRef<Path>>(paths: &[P]) -> Loaded {
+    let mut sources = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut list = |listing: Listing| {
+        diagnostics.extend(listing.unlisted.iter().map(unlisted));
+        listing.sources
+    };
+    if paths.is_empty() {
+        sources = list(read_folders(FOLDERS));
+    }
+    for path in paths {
+        let path = path.as_ref();
+        if path.is_dir() {
+            sources.extend(list(read_folders([path])));
+        } else {
+            sources.push(read_file(path));
+        }
+    }
+    let mut loaded = Store::new().load(sources);
+    diagnostics.append(&mut loaded.diagnostics);
+    loaded.diagnostics = diagnostics;
+    loaded
+}
+
+fn unlisted((folder, error): &(PathBuf, io::Error)) -> Diagnostic {
+    let name: Arc<str> = folder.to_string_lossy().into();
+    Diagnostic::of_file(&name, format!("the folder can't be listed: {error}"))
 }
 
 /// Returns the last part of a path, in bytes as folders are sorted.

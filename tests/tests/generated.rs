@@ -186,6 +186,12 @@ fn the_page_of_errors_is_the_table() -> Result<()> {
 }
 
 #[test]
+fn the_schema_of_files_is_the_registry() -> Result<()> {
+    let schema = serde_json::to_string_pretty(&ibmgrd_config::schema())?;
+    compare("docs/reference/config.schema.json", &format!("{schema}\n"))
+}
+
+#[test]
 fn a_difference_is_found_and_named() {
     assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
     let changed = first_difference("a\nb\n", "a\nc\n").unwrap_or_default();

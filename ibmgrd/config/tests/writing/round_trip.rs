@@ -20,7 +20,7 @@ fn value(key: &Key, number: u64, text: &str) -> Value {
             let at = usize::try_from(number).unwrap_or(0) % choices.len();
             Value::Number(choices[at].raw)
         }
-        Domain::Number { min, max, .. } => Value::Number(if number % 5 == 0 {
+        Domain::Number { min, max, .. } => Value::Number(if number.is_multiple_of(5) {
             max
         } else {
             min + number % (max - min).saturating_add(1).max(1)

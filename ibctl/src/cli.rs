@@ -5,10 +5,12 @@
 //! stands in this file. Help texts are at most 80 columns wide as written.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use ibmgr_api::{Channel, ErrorCode};
+use ibmgrd_import::Format as Import;
 
 /// Shows, changes and explains the knobs of network interfaces, IPoIB first of all.
 #[derive(Debug, Parser)]
@@ -119,6 +121,42 @@ Examples:
         dry_run: bool,
     },
 
+    /// Turn other tools' configuration into a file of rules, and report
+    #[command(after_help = "\
+The rules are TOML, on standard output or in FILE. The report is on standard
+error: of each setting what became of it, and why. With -o json, rules and
+report are one document. Nothing of the files is run, and nothing is applied.
+Of a folder, the files of the format are read.
+
+Examples:
+  ibctl import --from ifcfg /etc/sysconfig/network-scripts
+  ibctl import --from nm-keyfile ib0.nmconnection --to 50-ib.toml
+  ibctl import --from netplan /etc/netplan -o json
+  ibctl import --from networkd /etc/systemd/network --all-kinds")]
+    Import {
+        /// Format of the files
+        #[arg(
+            long,
+            value_name = "FORMAT",
+            value_parser = formats(),
+            hide_possible_values = true,
+            help = formats_help()
+        )]
+        from: Import,
+        /// Files, or folders of them
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Write the rules here; a file that is there stays
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+        /// Replace the file that --to names
+        #[arg(long, requires = "to")]
+        force: bool,
+        /// Take interfaces of every kind, not only InfiniBand
+        #[arg(long)]
+        all_kinds: bool,
+    },
+
     /// Tell what a knob is, which values it takes and what a change does
     #[command(after_help = "\
 Examples:
@@ -132,6 +170,17 @@ Examples:
         /// Interface: tells its value, its limits and whether it takes the knob
         link: Option<String>,
     },
+}
+
+fn formats() -> impl TypedValueParser<Value = Import> {
+    PossibleValuesParser::new(Import::ALL.map(Import::name)).try_map(|name| name.parse::<Import>())
+}
+
+fn formats_help() -> String {
+    let names = Import::ALL.map(Import::name);
+    // In two lines, for narrow terminals.
+    let (first, second) = names.split_at(names.len() / 2);
+    format!("{},\n{}", first.join(", "), second.join(", "))
 }
 
 fn channels() -> impl TypedValueParser<Value = Channel> {

@@ -58,6 +58,18 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// Files of other programs that can't be read, or a file that can't be written.
+    #[error("{message}")]
+    Files {
+        /// What is wrong, in one line or several.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// The code.
+        code: ErrorCode,
+        /// What the system said.
+        source: Option<io::Error>,
+    },
     /// The output could not be written.
     #[error("the output could not be written")]
     Output(#[from] io::Error),
@@ -90,7 +102,7 @@ impl Error {
             Self::Value { .. } => ErrorCode::BadValue,
             Self::Port(error) => error.code(),
             Self::Plan(error) => error.code(),
-            Self::Set { code, .. } => *code,
+            Self::Set { code, .. } | Self::Files { code, .. } => *code,
             Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
         }
     }
@@ -110,6 +122,7 @@ impl Error {
             | Self::Key(_)
             | Self::LinkName(_)
             | Self::Value { .. }
+            | Self::Files { .. }
             | Self::Output(_) => None,
         }
     }
@@ -123,12 +136,18 @@ impl Error {
             | Self::Key(_)
             | Self::LinkName(_)
             | Self::Unreported { .. }
+            | Self::Files { .. }
             | Self::Output(_) => None,
         }
     }
 
     /// Returns what the caller can do, unless the message says it.
     fn hint(&self) -> Option<String> {
+        if let Self::Files { hint, code, .. } = self {
+            let denied = "run it as a user who may read and write these files";
+            let denied = (*code == ErrorCode::Permission).then(|| denied.to_owned());
+            return hint.clone().or(denied);
+        }
         let key = self.key();
         let with_link = |text: &str| match (key, self.link()) {
             (Some(key), Some(link)) => Some(format!("'ibctl explain {key} {link}' {text}")),

@@ -9,6 +9,7 @@ mod cli;
 mod error;
 mod explain;
 mod get;
+mod import;
 mod lock;
 mod report;
 mod request;
@@ -54,7 +55,7 @@ pub fn run<P: Port>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
     let (result, format) = match Cli::try_parse_from(args) {
         Ok(cli) => {
             let format = cli.output;
-            (verb(cli, open, lock, stdout), format)
+            (verb(cli, open, lock, stdout, stderr), format)
         }
         Err(error)
             if matches!(
@@ -88,6 +89,7 @@ fn verb<P: Port>(
     open: &dyn Fn() -> Result<P, PortError>,
     lock: Option<&Path>,
     stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
 ) -> Result<(), Error> {
     let format = cli.output;
     match cli.verb {
@@ -122,6 +124,23 @@ fn verb<P: Port>(
                 }
                 error => error,
             })
+        }
+        Verb::Import {
+            from,
+            paths,
+            to,
+            force,
+            all_kinds,
+        } => {
+            let options = ibmgrd_import::Options { all_kinds };
+            let request = import::Request {
+                from,
+                paths,
+                to,
+                force,
+                options,
+            };
+            import::import(&request, format, stdout, stderr)
         }
         Verb::Explain { knob: None, .. } => explain::list(format, stdout),
         Verb::Explain {

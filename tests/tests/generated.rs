@@ -9,7 +9,8 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use ibmgr_api::registry::{GROUPS, Group, Knob};
-use ibmgr_api::{Domain, ErrorCode};
+use ibmgr_api::{Domain, ErrorCode, Key};
+use ibmgrd_import::{Format, Outcome};
 
 const NOTE: &str =
     "<!-- Written by tests/tests/generated.rs; run it with UPDATE=1 instead of editing. -->\n";
@@ -173,6 +174,100 @@ fn errors_page() -> Result<String> {
          then an interface that disappeared, then the first refusal; `no-effect` counts only when all else is well.\n",
     );
     Ok(page)
+}
+
+/// What the page of formats says before its tables.
+const IMPORTING: &str = "\
+`ibctl import` reads the configuration of other tools, writes a file of rules, and reports of each setting what became of it.
+The files are parsed and never run: what a shell would have to expand is reported, and stays where it is.
+Nothing is applied, and no file of the other tool is changed.
+
+```text
+ibctl import --from FORMAT PATH... [--to FILE [--force]] [--all-kinds] [-o json]
+```
+
+Rules go to standard output as TOML, or to the file that `--to` names: it is written as a whole, and one that is there stays without `--force`.
+The report goes to standard error, a line for each setting, with file and line; `-o json` prints rules and report as one document.
+Of a folder, all files of the format are read, without backups; files for one interface are joined, and children hung below their parents.
+
+| result | meaning |
+|---|---|
+";
+
+/// What the page says between the words of the report and the tables.
+const TOGETHER: &str = "
+Interfaces that are not InfiniBand's are not carried over, unless `--all-kinds` is given.
+A file whose conditions can't all be carried is not carried at all: a rule for too many interfaces is worse than none.
+A key that no table has is reported without its value, which could be a secret.
+
+What catches people who do this by hand:
+
+- The kernel sets the full-member bit (0x8000) of a child's P_Key, but not in its name: NetworkManager's `ib0.000a` is partition 0x800a. Red Hat's `PKEY_ID` has the bit in both.
+- wicked's `IPOIB_UMCAST=allowed` is the kernel's `umcast` 1, which is our `ignore`.
+- The first 12 bytes of an IPoIB address hold the QPN and change; rules match on the last 8, the port GUID.
+- ConnectX-4 and later have datagram mode only.
+- An MTU of 65520 takes connected mode. With datagram mode it is not carried: the kernel refuses it, and the other tool got nothing from it either.
+- Two tools that set one knob undo each other's work. Take the settings out of the other tool's files once the rules are in force.
+";
+
+fn importing_page() -> Result<String> {
+    let mut page = format!("{NOTE}# Importing\n\n{IMPORTING}");
+    for outcome in Outcome::ALL {
+        let meaning = match outcome {
+            Outcome::Carried => "it means the same in the rules",
+            Outcome::Changed => "it stands in the rules and means something else there",
+            Outcome::NotCarried => "it does not stand in the rules; the note says why",
+            Outcome::LeftToOwner => {
+                "addresses, names and activation: once a file, with all such keys"
+            }
+        };
+        writeln!(page, "| `{}` | {meaning} |", outcome.name())?;
+    }
+    page.push_str(TOGETHER);
+    for format in Format::ALL {
+        write!(page, "\n## {}\n\n{}.\n", format.name(), format.title())?;
+        for table in format.tables() {
+            write!(page, "\n### {}\n", of_format(format, table.title))?;
+            page.push_str("\n| key | becomes | remark |\n|---|---|---|\n");
+            for row in table.rows {
+                let (key, becomes, remark) = (row.key(), row.becomes(), row.remark());
+                writeln!(page, "| `{key}` | {becomes} | {remark} |")?;
+            }
+        }
+    }
+    Ok(page)
+}
+
+/// Returns a heading that no other format has.
+fn of_format(format: Format, title: &str) -> String {
+    format!("{title} ({format})")
+}
+
+#[test]
+fn the_page_of_formats_is_the_tables() -> Result<()> {
+    compare("docs/import.md", &importing_page()?)
+}
+
+#[test]
+fn importers_name_knobs_that_there_are() -> Result<()> {
+    for format in Format::ALL {
+        for row in format.tables().iter().flat_map(|table| table.rows) {
+            let becomes = row.becomes();
+            let name = becomes
+                .strip_prefix('`')
+                .and_then(|name| name.strip_suffix('`'));
+            let is_place = |name: &&str| {
+                ["match.", "child."]
+                    .iter()
+                    .any(|place| name.starts_with(place))
+            };
+            if let Some(name) = name.filter(|name| !is_place(name) && !name.ends_with(".NAME")) {
+                name.parse::<Key>()
+                    .with_context(|| format!("{format}: {}", row.key()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn help() {
             "show --help",
             "get --help",
             "set --help",
+            "import --help",
             "explain --help",
         ],
     );

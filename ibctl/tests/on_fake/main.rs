@@ -8,6 +8,7 @@
 mod cases;
 mod failures;
 mod fake;
+mod imports;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

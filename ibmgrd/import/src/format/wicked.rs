@@ -66,6 +66,9 @@ const ROWS: &[Row] = &[
 pub(super) fn read(sources: &[Source], intake: &mut Intake) {
     for source in sources {
         match xml::parse(&source.text) {
+            Ok(elements) if elements.is_empty() => {
+                intake.fail(source, 1, "no XML: it holds no element");
+            }
             Ok(elements) => {
                 for element in &elements {
                     top(source, element, intake);

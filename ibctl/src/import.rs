@@ -6,13 +6,13 @@
 
 mod files;
 mod target;
-mod toml;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use ibmgr_api::ErrorCode;
+use ibmgr_api::{Desired, ErrorCode};
 use ibmgrd_import::{Format as From, Import, Note, Options, Outcome};
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub(crate) fn import(
     let import =
         ibmgrd_import::import(request.from, &sources, request.options).map_err(malformed)?;
     let is_empty = import.desired.rules.is_empty();
-    let text = toml::write(request.from, &import.desired);
+    let text = rules(request.from, &import.desired);
     if let Some(to) = request.to.as_ref().filter(|_| !is_empty) {
         target::write(to, &text, request.force)?;
     }
@@ -104,6 +104,26 @@ pub(crate) fn import(
         });
     }
     Ok(())
+}
+
+/// Writes the rules as a file of ours, each with the files that it comes from.
+fn rules(from: From, desired: &Desired) -> String {
+    let mut text = format!("# Imported by 'ibctl import --from {from}'.\n");
+    for rule in &desired.rules {
+        let mut files = vec![&rule.origin.file];
+        for child in &rule.children {
+            if !files.contains(&&child.origin.file) {
+                files.push(&child.origin.file);
+            }
+        }
+        text.push('\n');
+        for file in files {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "# {}", file.escape_debug());
+        }
+        text.push_str(&ibmgrd_config::rule_to_toml(rule));
+    }
+    text
 }
 
 fn counts(import: &Import) -> BTreeMap<&'static str, usize> {

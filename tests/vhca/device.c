@@ -223,6 +223,7 @@ struct vhca_dev *vhca_dev_add(unsigned int index)
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
 	vhca_mcast_init(dev);
 	vhca_faults_init(dev);
+	vhca_tap_init(dev);
 	vhca_port_init(&dev->port, dev);
 	vhca_sma_init(&dev->port);
 	ret = vhca_stats_init(dev);
@@ -334,6 +335,7 @@ void vhca_dev_remove(struct vhca_dev *dev)
 	vhca_wire_stop(dev);
 	platform_device_unregister(dev->pdev);
 	vhca_mcast_exit(dev);
+	vhca_tap_exit(dev);
 	vhca_stats_exit(dev);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->mrs);

@@ -97,6 +97,15 @@ void vhca_inject(struct vhca_port *port, const struct vhca_pkt *pkt)
 		wake_up_process(wire->task);
 }
 
+/* A packet of the test's own make leaves the port. May sleep. */
+void vhca_emit(struct vhca_port *port, const struct vhca_pkt *pkt)
+{
+	struct vhca_wire *wire = &port->dev->wire;
+
+	if (vhca_postpone(wire, pkt, 0, false))
+		wake_up_process(wire->task);
+}
+
 static void vhca_egress_faulty(struct vhca_wire *wire,
 			       const struct vhca_pkt *pkt)
 {
@@ -145,6 +154,8 @@ void vhca_egress(struct vhca_wire *wire, const struct vhca_pkt *pkt)
 		vhca_count_n(dev, tx_bytes, pkt->length);
 		if (vhca_pkt_is_mcast(pkt))
 			vhca_count(dev, tx_mcast_packets);
+		if (unlikely(READ_ONCE(dev->tap.left)))
+			vhca_tap_take(dev, pkt);
 	}
 	if (unlikely(vhca_fault_on_link(dev, mad)) || unlikely(wire->held))
 		vhca_egress_faulty(wire, pkt);

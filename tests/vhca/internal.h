@@ -161,6 +161,7 @@ u32 vhca_slice_sg(struct ib_sge *out, const struct ib_sge *sge, u32 off,
 struct vhca_delayed;
 void vhca_egress(struct vhca_wire *wire, const struct vhca_pkt *pkt);
 void vhca_inject(struct vhca_port *port, const struct vhca_pkt *pkt);
+void vhca_emit(struct vhca_port *port, const struct vhca_pkt *pkt);
 void vhca_delayed_run(struct vhca_wire *wire, struct vhca_timed *timed);
 void vhca_delayed_free(struct vhca_wire *wire, struct vhca_timed *timed);
 
@@ -255,6 +256,12 @@ bool vhca_sa_fault(struct vhca_wire *wire, const struct vhca_pkt *pkt);
 /* triggers.c */
 int vhca_trigger(struct vhca_dev *dev, const char *name, const char *value);
 void vhca_triggers_add(struct vhca_dev *dev, struct dentry *dir);
+
+/* tap.c */
+void vhca_tap_init(struct vhca_dev *dev);
+void vhca_tap_exit(struct vhca_dev *dev);
+void vhca_tap_take(struct vhca_dev *dev, const struct vhca_pkt *pkt);
+void vhca_tap_add(struct vhca_dev *dev);
 
 /* stats.c */
 long long vhca_stats_read(struct vhca_dev *dev, const char *name);

@@ -18,7 +18,8 @@
  *                          it moves packets, attach and detach write)
  *   2. vhca_qp.tx_mutex   (sender)
  *   3. vhca_qp.rx_mutex   (receiver; never two of them at a time; modify_qp
- *                          takes tx_mutex and then rx_mutex of one QP)
+ *                          takes tx_mutex and then rx_mutex of one QP);
+ *      vhca_tap.lock, a leaf
  *   4. spinlocks, interrupts off, in this order:
  *      vhca_port.link_lock, the SA's sa_lock, the switch's vhca_sw.lock,
  *      vhca_port.lock, the registry's lid_lock
@@ -626,6 +627,13 @@ struct vhca_wire {
 	u8 *scratch;			/* LSO headers, checksummed heads */
 };
 
+/* What leaves the HCA, kept for who reads it (tap.c). */
+struct vhca_tap {
+	struct mutex lock;	/* a leaf */
+	struct list_head frames;
+	u32 left;		/* frames still to keep; READ_ONCE() without @lock */
+};
+
 struct vhca_dev {
 	struct ib_device ibdev;
 	struct platform_device *pdev;
@@ -642,6 +650,7 @@ struct vhca_dev {
 	struct vhca_counters __percpu *counters;
 	struct vhca_counters *counters_base;	/* subtracted: the last reset */
 	struct vhca_faults faults;
+	struct vhca_tap tap;
 	struct dentry *debugfs;
 	bool attached;
 };

@@ -5,10 +5,16 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use ibmgrd_hw::rtnl::{NewIpoib, Rtnl};
 use serde_json::Value;
 
 use super::netns::Netns;
+use super::process::Output;
+use super::vhca::Stats;
 use super::{Guest, Result};
+
+/// The only rtnetlink kind of IPoIB whose options `ip` knows.
+const KNOWN_KIND: &str = "ipoib";
 
 /// How long an interface may take to join its broadcast group.
 const LINK_LIMIT: Duration = Duration::from_secs(20);
@@ -131,11 +137,7 @@ impl Pair {
     /// When they aren't made or don't come up.
     pub fn children(&self, guest: &Guest, name: &str, pkey: u16, subnet: u8) -> Result<Self> {
         let make = |end: &End, host| -> Result<End> {
-            let line = format!(
-                "ip link add link {} name {name} type ipoib pkey {pkey:#06x}",
-                end.dev
-            );
-            end.ns.run(&line)?;
+            end.add_child(name, pkey)?;
             let child = End::new(end.ns.clone(), name, subnet, host);
             child.bring_up()?;
             Ok(child)
@@ -234,6 +236,34 @@ impl End {
         }
     }
 
+    /// Makes a child interface of a partition.
+    ///
+    /// # Errors
+    ///
+    /// When the driver refuses.
+    pub fn add_child(&self, name: &str, pkey: u16) -> Result {
+        let kind = self.kind()?;
+        if kind == KNOWN_KIND {
+            let line = format!(
+                "ip link add link {} name {name} type {kind} pkey {pkey:#06x}",
+                self.dev
+            );
+            return self.ns.run(&line).map(|_| ());
+        }
+        self.ns.enter(|| {
+            let mut rtnl = Rtnl::new();
+            let parent = rtnl.link_named(&self.dev)?.context("no parent")?.index;
+            let name = name.to_owned();
+            rtnl.create(&NewIpoib {
+                name,
+                parent,
+                kind,
+                pkey,
+            })?;
+            Ok(())
+        })?
+    }
+
     /// Takes the interface down, sets its mode and the largest MTU of that mode, leaves it down.
     ///
     /// # Errors
@@ -241,13 +271,66 @@ impl End {
     /// When the driver refuses.
     pub fn set_mode(&self, mode: Mode) -> Result {
         self.ns.run(&format!("ip link set {} down", self.dev))?;
-        self.ns
-            .run(&format!("ip link set {} type ipoib mode {mode}", self.dev))?;
+        if self.kind()? == KNOWN_KIND {
+            let line = format!("ip link set {} type {KNOWN_KIND} mode {mode}", self.dev);
+            self.ns.run(&line)?;
+        } else {
+            self.write("mode", &mode.to_string())?;
+        }
         if mode == Mode::Connected {
             self.ns
                 .run(&format!("ip link set {} mtu 65520", self.dev))?;
         }
         Ok(())
+    }
+
+    /// Returns its P_Key as the driver shows it, e.g. `0x8001`.
+    ///
+    /// # Errors
+    ///
+    /// When the driver shows none.
+    pub fn pkey(&self) -> Result<String> {
+        // The in-tree driver has no file of it for children made by rtnetlink.
+        if self.kind()? == KNOWN_KIND {
+            self.detail("linkinfo/info_data/key")
+        } else {
+            self.file("pkey")
+        }
+    }
+
+    /// Reads one of its files in sysfs, e.g. `mode`, without the newline at the end.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file.
+    pub fn file(&self, name: &str) -> Result<String> {
+        let text = self
+            .ns
+            .run(&format!("cat /sys/class/net/{}/{name}", self.dev))?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// Writes to one of its files in sysfs.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such file, or the driver refuses.
+    pub fn write(&self, name: &str, text: &str) -> Result {
+        self.try_write(name, text)?.success().map(|_| ())
+    }
+
+    /// Writes to one of its files in sysfs, whatever comes of it.
+    ///
+    /// # Errors
+    ///
+    /// When no shell can be started.
+    pub fn try_write(&self, name: &str, text: &str) -> Result<Output> {
+        // Only a process of the namespace's own sees its sysfs.
+        let script = std::env::temp_dir().join(format!("write-{}.sh", self.dev));
+        let line = format!("echo '{text}' > /sys/class/net/{}/{name}\n", self.dev);
+        std::fs::write(&script, line)?;
+        self.ns
+            .attempt(&format!("sh {}", script.display()), WAY_LIMIT)
     }
 
     /// Gives it its addresses and takes it up.
@@ -298,6 +381,59 @@ impl End {
         Ok(value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    /// Returns the rtnetlink kind under which its driver is registered.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of a kind.
+    pub fn kind(&self) -> Result<String> {
+        self.detail("linkinfo/info_kind")
+    }
+
+    /// Returns one of the counters of `ip -s link`, e.g. `tx/dropped`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such counter.
+    pub fn statistic(&self, path: &str) -> Result<u64> {
+        let text = self.ns.run(&format!("ip -s -j link show {}", self.dev))?;
+        let links: Value = serde_json::from_str(&text)?;
+        let value = links.pointer(&format!("/0/stats64/{path}"));
+        value
+            .and_then(Value::as_u64)
+            .with_context(|| format!("ip counts no {path} of {}:\n{text}", self.dev))
+    }
+
+    /// Reads the driver's counters, by their names in `ethtool -S`.
+    ///
+    /// # Errors
+    ///
+    /// When it has none.
+    pub fn counters(&self) -> Result<Stats> {
+        let text = self.ns.run(&format!("ethtool -S {}", self.dev))?;
+        let lines: Vec<String> = text
+            .lines()
+            .skip(1)
+            .map(|line| line.replace(':', " "))
+            .collect();
+        Stats::parse(&lines.join("\n"))
+    }
+
+    /// Returns its 20-byte link-layer address (RFC 4391, 9.1.1).
+    ///
+    /// # Errors
+    ///
+    /// When it has none of that length.
+    pub fn address(&self) -> Result<[u8; 20]> {
+        let text = self.detail("address")?;
+        let bytes: Vec<u8> = text
+            .split(':')
+            .map(|word| u8::from_str_radix(word, 16))
+            .collect::<std::result::Result<_, _>>()?;
+        let bytes = bytes.try_into();
+        bytes.map_err(|_| anyhow::anyhow!("{} has the address {text}", self.dev))
     }
 
     /// Pings one address; no packet may be lost.

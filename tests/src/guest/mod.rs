@@ -7,15 +7,18 @@ pub mod fabric;
 pub mod init;
 pub mod ipoib;
 pub mod measures;
+pub mod memory;
 pub mod modules;
 pub mod netns;
 pub mod port;
 pub mod process;
 pub mod runner;
 pub mod shown;
+pub mod tap;
 pub mod task;
 pub mod teardown;
 pub mod tests;
+pub mod traffic;
 pub mod umad;
 pub mod vhca;
 

@@ -56,6 +56,8 @@ pub struct Task {
     pub timeout: Duration,
     /// Time limit of the long form; none when there is no long form.
     pub long_timeout: Option<Duration>,
+    /// It is run by `--long` or by its full name only.
+    pub long_only: bool,
     /// Kernel that it boots.
     pub kernel: Kernel,
     /// Machine that it boots.
@@ -86,6 +88,7 @@ impl Task {
             about,
             timeout: Duration::from_secs(60),
             long_timeout: None,
+            long_only: false,
             kernel: Kernel::Trixie,
             shape: Shape::USUAL,
             fabric: Fabric::None,
@@ -107,6 +110,13 @@ impl Task {
     #[must_use]
     pub const fn long_limit(mut self, seconds: u64) -> Self {
         self.long_timeout = Some(Duration::from_secs(seconds));
+        self
+    }
+
+    /// Leaves it to `--long`, or to who names it in full, if `yes`.
+    #[must_use]
+    pub const fn long_only(mut self, yes: bool) -> Self {
+        self.long_only = yes;
         self
     }
 

@@ -65,6 +65,11 @@ impl Vhca {
         Ok(text.trim_end().to_owned())
     }
 
+    /// Returns the path of one of its files in debugfs.
+    pub(super) fn file(self, name: &str) -> PathBuf {
+        self.debug_dir().join(name)
+    }
+
     fn debug_dir(self) -> PathBuf {
         Path::new("/sys/kernel/debug/vhca").join(self.name())
     }

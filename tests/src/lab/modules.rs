@@ -55,8 +55,6 @@ pub struct OwnModule {
     pub name: &'static str,
     /// Folder with its Makefile, from the repo's top.
     pub source: &'static str,
-    /// Suites whose root can build it.
-    pub suites: &'static [&'static str],
 }
 
 /// Modules built for each machine.
@@ -64,17 +62,14 @@ pub const OWN: &[OwnModule] = &[
     OwnModule {
         name: "vhca",
         source: "tests/vhca",
-        suites: &["trixie", "sid"],
     },
     OwnModule {
         name: "vhca_selftest",
         source: "tests/vhca/selftest",
-        suites: &["trixie", "sid"],
     },
     OwnModule {
         name: "ipoib_batch",
         source: "driver",
-        suites: &["trixie"],
     },
 ];
 
@@ -141,8 +136,7 @@ impl OwnModule {
 /// root whose `cpio` is used.
 pub fn layer(cache: &Cache, root: &Root, tools: &Root) -> Result<Item> {
     let mut own = Vec::new();
-    let suite = root.suite();
-    for module in OWN.iter().filter(|module| module.suites.contains(&suite)) {
+    for module in OWN {
         own.push((module, module.ensure(cache, root)?));
     }
     let mut maker = KeyMaker::new()

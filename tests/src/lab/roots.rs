@@ -61,7 +61,7 @@ pub const TRIXIE: RootSpec = RootSpec {
     space: 4_000_000_000,
 };
 
-/// Debian unstable: only its newer kernel, to build modules for and to boot.
+/// Debian unstable: its newer kernel, to boot, and what builds our modules for it.
 pub const SID: RootSpec = RootSpec {
     suite: "sid",
     packages: &[
@@ -69,11 +69,15 @@ pub const SID: RootSpec = RootSpec {
         "linux-headers-amd64",
         "gcc",
         "make",
+        "rustc",
+        "rust-src",
+        "bindgen",
+        "clang",
         "kmod",
         "xz-utils",
         "zstd",
     ],
-    space: 2_000_000_000,
+    space: 4_000_000_000,
 };
 
 /// Options for every root: no documentation, no initrd of its own, and an
@@ -91,7 +95,6 @@ const OPTIONS: &[&str] = &[
 /// A finished root.
 #[derive(Debug)]
 pub struct Root {
-    suite: &'static str,
     item: Item,
     key: Key,
     kernel: String,
@@ -132,12 +135,7 @@ impl RootSpec {
         let key = self.key();
         let item = cache.item("root", self.suite, &key, |dir| self.build(dir))?;
         let kernel = kernel_release(item.path())?;
-        Ok(Root {
-            suite: self.suite,
-            item,
-            key,
-            kernel,
-        })
+        Ok(Root { item, key, kernel })
     }
 
     fn build(&self, dir: &Path) -> Result<()> {
@@ -194,12 +192,6 @@ impl Root {
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
-    }
-
-    /// Returns its Debian suite.
-    #[must_use]
-    pub fn suite(&self) -> &'static str {
-        self.suite
     }
 
     /// Returns the release of its kernel, as `uname -r` prints it.

@@ -27,6 +27,7 @@ use crate::wire::Figure;
 pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     let picked: Vec<&'static Task> = tests::all()
         .filter(|task| matches(names, task.name))
+        .filter(|task| long || !task.long_only || names.iter().any(|name| name == task.name))
         .flat_map(|task| std::iter::repeat_n(task, repeat))
         .collect();
     // Only names of VM tests have dots: who asks for those needs no host tests built.
@@ -168,7 +169,8 @@ pub fn list() -> Result<()> {
         super::report::line(&test.name);
     }
     for task in tests::all() {
-        super::report::line(&format!("{:40} {}", task.name, task.about));
+        let mark = if task.long_only { " (--long)" } else { "" };
+        super::report::line(&format!("{:40} {}{mark}", task.name, task.about));
     }
     say("(the last ones run in machines)");
     Ok(())

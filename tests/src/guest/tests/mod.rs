@@ -9,6 +9,7 @@ pub mod ibctl;
 pub mod lab;
 pub mod mad;
 pub mod readme;
+pub mod scenario;
 pub mod stock;
 pub mod vhca;
 
@@ -19,6 +20,7 @@ use super::task::Task;
 const AREAS: &[&[&[Task]]] = &[
     &[lab::TESTS, host::TESTS, hw::TESTS, readme::TESTS],
     mad::TABLES,
+    scenario::TABLES,
     stock::TABLES,
     ibctl::TABLES,
     batch::TABLES,

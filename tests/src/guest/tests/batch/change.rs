@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Changes while packets flow: settings, cable, P_Key children, unloading.
+//! Settings change while packets flow.
 
 use std::thread;
 use std::time::Duration;
@@ -7,42 +7,17 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::ours;
-use crate::guest::ipoib::Pair;
 use crate::guest::task::{Fabric, Task};
-use crate::guest::tests::stock::unload::start_traffic;
 use crate::guest::{Guest, Result};
 
 /// The tests.
-pub(super) const TESTS: &[Task] = &[
-    Task::new(
-        "batch.switch",
-        "knobs change under a TCP stream: each packet is posted",
-        switch,
-    )
-    .fabric(Fabric::Managed, 2)
-    .limit(120),
-    Task::new(
-        "batch.pkey_child",
-        "children of partition 0x8001 talk",
-        pkey_child,
-    )
-    .fabric(Fabric::Managed, 2),
-    Task::new(
-        "batch.port_flap",
-        "a pulled cable is noticed, a plugged one recovers",
-        port_flap,
-    )
-    .fabric(Fabric::Managed, 2)
-    .limit(120),
-    Task::new(
-        "batch.unload",
-        "unloading under traffic, again and again",
-        unload,
-    )
-    .fabric(Fabric::Managed, 2)
-    .limit(240)
-    .long_limit(5400),
-];
+pub(super) const TESTS: &[Task] = &[Task::new(
+    "batch.switch",
+    "knobs change under a TCP stream: each packet is posted",
+    switch,
+)
+.fabric(Fabric::Managed, 2)
+.limit(120)];
 
 fn switch(guest: &mut Guest) -> Result {
     let pair = ours(guest)?;
@@ -94,51 +69,4 @@ fn switch(guest: &mut Guest) -> Result {
         .ns
         .run("cat /sys/class/net/ib0/statistics/tx_dropped")?;
     guest.same("dropped", drops.trim(), "0")
-}
-
-fn pkey_child(guest: &mut Guest) -> Result {
-    let parents = ours(guest)?;
-    let children = parents.children(guest, "c8001", 0x8001, 10)?;
-    children.ping(5, 56)?;
-    children.ping(3, 8000)?;
-    parents.ping(3, 56)?;
-    for end in [&children.a, &children.b] {
-        end.ns.run(&format!("ip link del {}", end.dev))?;
-    }
-    parents.ping(3, 56)
-}
-
-fn port_flap(guest: &mut Guest) -> Result {
-    let pair = ours(guest)?;
-    for _ in 0..2 {
-        guest.vhca(0).fault("port", "down")?;
-        pair.a.wait_link(guest, false)?;
-        guest.vhca(0).fault("port", "up")?;
-        pair.wait_ready(guest)?;
-        pair.ping(2, 56)?;
-    }
-    guest.vhca(1).fault("port", "bounce")?;
-    pair.wait_ready(guest)?;
-    pair.ping(2, 56)
-}
-
-fn unload(guest: &mut Guest) -> Result {
-    let rounds = if guest.long() { 500 } else { 4 };
-    for _ in 0..rounds {
-        let pair: Pair = ours(guest)?;
-        let traffic = start_traffic(guest, &pair)?;
-        guest.unload("ipoib_batch")?;
-        drop(traffic);
-        for end in [&pair.a, &pair.b] {
-            let links = end.ns.run("ip -br link")?;
-            ensure!(
-                !links.contains(&end.dev),
-                "{} outlived its driver:\n{links}",
-                end.dev
-            );
-            guest.run(&format!("ip netns del {}", end.ns.name()))?;
-        }
-    }
-    guest.figure("batch.unload.rounds", f64::from(rounds), "1");
-    Ok(())
 }

@@ -6,10 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::guest::ipoib::{Mode, Pair};
-use crate::guest::process::Running;
 use crate::guest::task::{Allowed, Fabric, Task};
 use crate::guest::tests::stock::FLIP;
-use crate::guest::{Guest, Result};
+use crate::guest::{Guest, Result, traffic};
 
 /// How long traffic may take to meet a fault.
 const HIT_LIMIT: Duration = Duration::from_secs(20);
@@ -95,7 +94,7 @@ fn connected(guest: &mut Guest) -> Result {
 
 fn under_traffic(guest: &Guest, mode: Mode) -> Result {
     let pair = Pair::stock(guest, mode)?;
-    let _traffic = flood(&pair)?;
+    let _traffic = traffic::flood(&pair)?;
     for fault in FAULTS.iter().filter(|fault| fault.modes.contains(&mode)) {
         for hca in 0..2 {
             hit(guest, hca, fault)?;
@@ -112,14 +111,6 @@ fn under_traffic(guest: &Guest, mode: Mode) -> Result {
     }
     change_port(guest, &pair)?;
     fail_sa(guest, &pair)
-}
-
-/// Packets both ways for as long as it is kept.
-fn flood(pair: &Pair) -> Result<[Running; 2]> {
-    let flood = |from: &crate::guest::ipoib::End, to: &crate::guest::ipoib::End| {
-        from.ns.start(&format!("ping -q -f -s 1400 {}", to.v4))
-    };
-    Ok([flood(&pair.a, &pair.b)?, flood(&pair.b, &pair.a)?])
 }
 
 /// Lets a fault hit for sure, twice, and waits until it has.
@@ -189,7 +180,7 @@ fn sa_under_opensm(guest: &mut Guest) -> Result {
 fn cq_overrun(guest: &mut Guest) -> Result {
     for hca in 0..2 {
         let pair = Pair::stock(guest, Mode::Datagram)?;
-        let traffic = flood(&pair)?;
+        let traffic = traffic::flood(&pair)?;
         let overrun = fault("cq_overrun", "cq_overruns", BOTH);
         hit(guest, hca, &overrun)?;
         drop(traffic);

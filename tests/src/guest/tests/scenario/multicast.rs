@@ -7,35 +7,16 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::KNOWN;
-use crate::guest::ipoib::{End, Mode, Pair};
-use crate::guest::task::{Fabric, Task};
+use super::Setup;
+use crate::guest::ipoib::End;
 use crate::guest::{Guest, Result};
-
-/// The tests.
-pub(super) const TESTS: &[Task] = &[
-    Task::new(
-        "stock.multicast",
-        "a joined group is received, another isn't",
-        multicast,
-    )
-    .fabric(Fabric::Managed, 2)
-    .allow(KNOWN),
-    Task::new(
-        "stock.multicast_opensm",
-        "the same, groups made by opensm",
-        multicast,
-    )
-    .fabric(Fabric::OpenSm, 2)
-    .allow(KNOWN),
-];
 
 const JOINED: Ipv4Addr = Ipv4Addr::new(239, 9, 9, 9);
 const OTHER: Ipv4Addr = Ipv4Addr::new(239, 9, 9, 10);
 const PORT: u16 = 5000;
 
-fn multicast(guest: &mut Guest) -> Result {
-    let pair = Pair::stock(guest, Mode::Datagram)?;
+pub(super) fn joined(guest: &Guest, setup: Setup) -> Result {
+    let pair = setup.pair(guest)?;
     for end in [&pair.a, &pair.b] {
         end.ns
             .run(&format!("ip route add 224.0.0.0/4 dev {}", end.dev))?;

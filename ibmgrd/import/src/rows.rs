@@ -128,13 +128,21 @@ pub(crate) const fn row(key: &'static str, to: To) -> Row {
     }
 }
 
-/// Finds the row of a key, the most exact one, with the part of the key that its `*` stands for.
+/// Finds the row of a key, the most exact one, with the part of the key that its `*` stands for. A `*`
+/// stands at the end, or else at the start.
 pub(crate) fn find<'k>(rows: &'static [Row], key: &'k str) -> Option<(&'static Row, &'k str)> {
     if let Some(row) = rows.iter().find(|row| row.key == key) {
         return Some((row, ""));
     }
+    let rest = |row: &'static Row| -> Option<(&'static Row, &'k str)> {
+        let rest = match row.key.strip_suffix('*') {
+            Some(start) => key.strip_prefix(start)?,
+            None => key.strip_suffix(row.key.strip_prefix('*')?)?,
+        };
+        Some((row, rest))
+    };
     rows.iter()
-        .filter_map(|row| Some((row, key.strip_prefix(row.key.strip_suffix('*')?)?)))
+        .filter_map(rest)
         .min_by_key(|(_, rest)| rest.len())
 }
 
@@ -146,6 +154,7 @@ mod tests {
         row("a*", To::Nothing("")),
         row("ab*", To::Nothing("")),
         row("abc", To::Nothing("")),
+        row("*_end", To::Nothing("")),
     ];
 
     #[test]
@@ -155,5 +164,7 @@ mod tests {
         assert_eq!(found("abd"), Some(("ab*", "d")));
         assert_eq!(found("a"), Some(("a*", "")));
         assert_eq!(found("b"), None);
+        assert_eq!(found("b_end"), Some(("*_end", "b")));
+        assert_eq!(found("abd_end"), Some(("*_end", "abd")));
     }
 }

@@ -219,7 +219,13 @@ fn variables(source: &Source, notes: &mut Notes) -> Vec<Variable> {
                 match variables.iter_mut().find(|known| known.name == new.name) {
                     Some(known) => {
                         let why = format!("line {} sets it again", new.place.line);
-                        notes.lose(known.entry(), why);
+                        let is_known = find(ROWS, &known.name).is_some();
+                        let value = if is_known { &known.value } else { "" };
+                        let entry = Entry {
+                            value,
+                            ..known.entry()
+                        };
+                        notes.lose(entry, why);
                         *known = new;
                     }
                     None => variables.push(new),

@@ -58,6 +58,12 @@ const ROWS: &[Row] = &[
         To::Knob("gro-max-size", Form::Number),
     ),
     row("[link] gso-max-segments", To::Nothing("no knob is for it")),
+    row("[ethernet] mtu", To::Knob("mtu", Form::Mtu)).note("with `--all-kinds`"),
+    row(
+        "[ethernet] mac-address",
+        To::Nothing("rules match other interfaces than IPoIB by name"),
+    ),
+    row("[ethernet] *", To::Nothing("it is Ethernet's")),
     row("[sriov] *", To::Nothing("virtual functions are not ours")),
     row("[tc] *", To::Nothing("queueing disciplines are not ours")),
     row(
@@ -123,7 +129,8 @@ fn one(source: &Source, intake: &mut Intake) {
     let get = |key: &str| settings.iter().find(|setting| setting.key == key);
     let place = source.place(1);
     let name = get("[connection] interface-name").map(|name| name.value.as_str());
-    if !intake.is_wanted(&kin(&settings), name, &place) {
+    let kin = kin(&settings);
+    if !intake.is_wanted(&kin, name, &place) {
         return;
     }
     let notes = &mut intake.notes;
@@ -182,15 +189,14 @@ fn one(source: &Source, intake: &mut Intake) {
             key: "[connection] interface-name",
             value: "",
         };
+        if !matches!(kin, Kin::InfiniBand) {
+            return notes.lose_since(mark, entry, "nothing tells which interface this is");
+        }
         let why = "no name and no address: the profile is for any interface of its type, and is \
                    carried to every IPoIB interface";
         found.matches.kind = vec![Glob::literal("ipoib")];
-        notes.add(
-            entry,
-            Outcome::Changed,
-            Some("kind = ipoib".to_owned()),
-            Some(why.to_owned()),
-        );
+        let into = Some("kind = ipoib".to_owned());
+        notes.add(entry, Outcome::Changed, into, Some(why.to_owned()));
     }
     intake.found.push(found);
 }

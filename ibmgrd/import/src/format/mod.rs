@@ -342,3 +342,60 @@ pub fn import(
         notes: intake.notes.into_sorted(&files),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::rows::find;
+
+    #[test]
+    fn every_row_is_the_one_for_its_key() {
+        for format in Format::ALL {
+            for table in format.tables() {
+                let mut seen = HashSet::new();
+                for row in table.rows {
+                    assert!(
+                        seen.insert(row.key()),
+                        "{format}: {} stands twice",
+                        row.key()
+                    );
+                    let key = row.key().replace('*', "some");
+                    let found = find(table.rows, &key).map(|(row, _)| row.key());
+                    assert_eq!(found, Some(row.key()), "{format}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn formats_are_named_as_they_are_read() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        let error = "netplam".parse::<Format>().unwrap_err();
+        assert_eq!(
+            error,
+            "no format is called 'netplam'; did you mean netplan?"
+        );
+    }
+
+    #[test]
+    fn files_of_a_folder_are_told_by_their_names() {
+        for (format, good, bad) in [
+            (Format::NmKeyfile, "ib0.nmconnection", "ib0.nmconnection~"),
+            (Format::Nmstate, "a.yml", "a.txt"),
+            (Format::Netplan, "60-ib.yaml", ".60-ib.yaml.swp"),
+            (Format::Networkd, "10-ib.link", "README"),
+            (Format::Wicked, "a.xml", "a.xml.bak"),
+            (Format::Openib, "openib.conf", "openib.conf.rpmnew"),
+            (Format::Tuned, "tuned.conf", "script.sh"),
+        ] {
+            assert!(format.takes(good), "{format} {good}");
+            assert!(!format.takes(bad), "{format} {bad}");
+        }
+        assert!(Format::Networkd.takes_folder("10-ib.network.d"));
+        assert!(!Format::Networkd.takes_folder("old"));
+    }
+}

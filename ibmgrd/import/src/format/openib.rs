@@ -143,7 +143,7 @@ fn one(source: &Source, intake: &mut Intake) {
                     let entry = Entry {
                         place: &before,
                         key: &name,
-                        value: &known.2,
+                        value: "",
                     };
                     notes.lose(entry, format!("line {} sets it again", item.line));
                     *known = (item.line, name, value, !expansions.is_empty());
@@ -185,7 +185,6 @@ fn one(source: &Source, intake: &mut Intake) {
             "IPOIB_MTU" if !is_connected => {
                 notes.lose(entry, "openibd sets it together with connected mode only");
             }
-            _ if name.ends_with("_LOAD") => notes.keep(&place, name, Kept::Profile),
             _ => {
                 if let Taken::Which(what) = found.take(ROWS, entry, notes) {
                     notes.tell(entry, what, true);
@@ -203,12 +202,7 @@ fn module(source: &Source, line: usize, text: &str, notes: &mut Notes) {
     let is_options = words.next() == Some("options");
     let name = words.next().map(|name| name.replace('-', "_"));
     if !is_options || name.as_deref() != Some("ib_ipoib") {
-        let entry = Entry {
-            place: &place,
-            key: text.trim(),
-            value: "",
-        };
-        return notes.lose(entry, "it is for modprobe, and stays where it is");
+        return notes.keep(&place, text.trim(), Kept::Rest);
     }
     let mut nowhere = Found::at(&place);
     for word in words {
@@ -218,10 +212,6 @@ fn module(source: &Source, line: usize, text: &str, notes: &mut Notes) {
             key,
             value,
         };
-        if key.ends_with("debug_level") {
-            notes.lose(entry, "it is for debugging the driver");
-        } else {
-            nowhere.take(OPTIONS, entry, notes);
-        }
+        nowhere.take(OPTIONS, entry, notes);
     }
 }

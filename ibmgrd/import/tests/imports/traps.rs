@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What goes wrong for people who move from one tool to another by hand, a test for each.
 
-use ibmgrd_import::{Format, Outcome};
+use ibmgrd_import::{Format, Options, Outcome, Source, import};
 
 use crate::{many, note, one, only, settings};
 
@@ -311,4 +311,15 @@ fn a_child_that_two_files_describe_is_one_child() {
     let rule = only(&import);
     assert_eq!(rule.children.len(), 1);
     assert_eq!(rule.children[0].settings.len(), 1);
+}
+
+#[test]
+fn an_ethernet_profile_without_a_name_is_not_for_ipoib() {
+    let text = "[connection]\ntype=ethernet\n[ethernet]\nmtu=9000\n\
+                mac-address=00:11:22:33:44:55\n";
+    let source = Source::new("a.nmconnection", text.as_bytes().to_vec()).expect("UTF-8");
+    let options = Options { all_kinds: true };
+    let import = import(Format::NmKeyfile, &[source], options).expect("a keyfile");
+    assert!(import.desired.rules.is_empty(), "{:?}", import.desired);
+    assert_eq!(note(&import, "[ethernet] mtu").outcome, Outcome::NotCarried);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of cases.
 
+mod gso;
 mod ibctl;
 mod lab;
 mod stock;
@@ -8,4 +9,4 @@ mod stock;
 use super::Case;
 
 /// Every case, in the order in which they are measured. A new case adds its line here.
-pub(super) const ALL: &[Case] = &[lab::CASE, stock::CASE, ibctl::CASE];
+pub(super) const ALL: &[Case] = &[lab::CASE, stock::CASE, gso::CASE, ibctl::CASE];

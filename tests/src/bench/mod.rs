@@ -41,6 +41,7 @@ pub struct Bench {
     run_dir: RunDir,
     session: Option<Session>,
     json: bool,
+    long: bool,
     case: &'static str,
     bars: Vec<Bar>,
 }
@@ -79,6 +80,12 @@ impl Bench {
         ));
         self.bars.push(bar);
         Ok(())
+    }
+
+    /// Says whether long forms are wanted.
+    #[must_use]
+    pub fn long(&self) -> bool {
+        self.long
     }
 
     /// Boots a machine, runs one measure in it and returns its figures.
@@ -170,7 +177,7 @@ pub fn pick(figures: &[Figure], name: &str) -> Result<f64> {
 /// # Errors
 ///
 /// When there is no such case, or the lab can't be set up.
-pub fn run(wanted: Option<&str>, json: bool) -> Result<bool> {
+pub fn run(wanted: Option<&str>, json: bool, long: bool) -> Result<bool> {
     let cases: Vec<&Case> = cases::ALL
         .iter()
         .filter(|case| wanted.is_none_or(|name| name == case.name))
@@ -188,6 +195,7 @@ pub fn run(wanted: Option<&str>, json: bool) -> Result<bool> {
         run_dir: RunDir::create()?,
         session: None,
         json,
+        long,
         case: "",
         bars: Vec::new(),
     };
@@ -246,7 +254,7 @@ mod unit {
 
     #[test]
     fn an_unknown_case_names_the_known() {
-        let error = run(Some("nonsense"), false).unwrap_err().to_string();
+        let error = run(Some("nonsense"), false, false).unwrap_err().to_string();
         assert!(error.contains("lab"), "{error}");
     }
 }

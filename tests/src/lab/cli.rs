@@ -47,6 +47,9 @@ enum Verb {
         /// Print JSON lines
         #[arg(long)]
         json: bool,
+        /// The long forms of those that have one
+        #[arg(long)]
+        long: bool,
     },
     /// Remove what the lab has cached
     Clean {
@@ -75,7 +78,7 @@ pub fn main() -> ExitCode {
         } => test::run(&names, long, repeat),
         Verb::List => test::list().map(|()| true),
         Verb::Shell => demo::shell(),
-        Verb::Bench { case, json } => bench::run(case.as_deref(), json),
+        Verb::Bench { case, json, long } => bench::run(case.as_deref(), json, long),
         Verb::Clean { stale } => clean(stale).map(|()| true),
     });
     match result {

@@ -40,7 +40,13 @@ pub struct Shape {
     pub cpus: u32,
     /// More words for the kernel's command line.
     pub kernel_args: &'static str,
+    /// Time is counted in instructions, [`COUNTED_NS`] each, and stands still for nothing else: one processor, and the
+    /// same seed (the job's argument `seed`) gives the same run.
+    pub counted: bool,
 }
+
+/// Nanoseconds that an instruction takes on a machine that counts them.
+pub const COUNTED_NS: u32 = 4;
 
 impl Shape {
     /// Two processors and 2 GB: enough for every ordinary test.
@@ -48,12 +54,21 @@ impl Shape {
         memory: 2048,
         cpus: 2,
         kernel_args: "",
+        counted: false,
     };
 
     /// The kernel checks its slabs: writes past an object, or after it was freed, are alarms.
     /// For tests in which memory comes and goes a lot.
     pub const CHECKED: Self = Self {
         kernel_args: "slab_debug=FZP,kmalloc-*,skbuff*",
+        ..Self::USUAL
+    };
+
+    /// Time is counted in instructions.
+    pub const COUNTED: Self = Self {
+        cpus: 1,
+        kernel_args: "nokaslr",
+        counted: true,
         ..Self::USUAL
     };
 }
@@ -91,14 +106,8 @@ impl Machine {
             .bind(dir, "vm")
             .bind(&parts.kernel.path().join("boot"), "boot")
             .command("/usr/bin/qemu-system-x86_64");
-        command.args([
-            "-machine",
-            "q35",
-            "-cpu",
-            "max",
-            "-accel",
-            "tcg,thread=multi",
-        ]);
+        command.args(["-machine", "q35"]);
+        command.args(processor(shape, job));
         command.args([
             "-smp",
             &shape.cpus.to_string(),
@@ -186,6 +195,21 @@ impl Drop for Machine {
         let _ = self.child.wait();
         let _ = fs::remove_file(self.dir.join("initrd.img"));
     }
+}
+
+fn processor(shape: Shape, job: &Job) -> Vec<String> {
+    let words: Vec<&str> = if shape.counted {
+        // QEMU counts an instruction per byte of `rep movsb` and `rep stosb`, so the kernel must not find them fast.
+        let seed = job.args.iter().find_map(|word| word.strip_prefix("seed="));
+        let count = concat!(
+            "-cpu max,-erms,-fsrm,-fsrs -accel tcg,thread=single -rtc clock=vm ",
+            "-icount shift=2,sleep=off -seed"
+        );
+        count.split(' ').chain([seed.unwrap_or("1")]).collect()
+    } else {
+        vec!["-cpu", "max", "-accel", "tcg,thread=multi"]
+    };
+    words.into_iter().map(str::to_owned).collect()
 }
 
 fn command_line(shape: Shape, job: &Job) -> String {

@@ -14,7 +14,7 @@ pub(super) const CASE: Case = Case {
 };
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let figures = bench.measure("measure.batch_gso", &["rounds=5", "seconds=3"])?;
+    let figures = bench.measure("measure.batch_gso", &["rounds=3", "seconds=2"])?;
     let middle = |name: String| -> Result<f64> {
         let named = figures.iter().filter(|figure| figure.name == name);
         let values: Vec<f64> = named.map(|figure| figure.value).collect();

@@ -3,10 +3,21 @@
 
 mod gso;
 mod ibctl;
+mod icount;
 mod lab;
+mod matrix;
+mod rr;
 mod stock;
 
 use super::Case;
 
 /// Every case, in the order in which they are measured. A new case adds its line here.
-pub(super) const ALL: &[Case] = &[lab::CASE, stock::CASE, gso::CASE, ibctl::CASE];
+pub(super) const ALL: &[Case] = &[
+    lab::CASE,
+    stock::CASE,
+    gso::CASE,
+    icount::CASE,
+    rr::CASE,
+    matrix::CASE,
+    ibctl::CASE,
+];

@@ -9,4 +9,11 @@ pub mod stock;
 use super::task::Task;
 
 /// Tables of measures, one per area. A new area adds its table here.
-pub const MEASURES: &[&[Task]] = &[lab::MEASURES, stock::MEASURES, batch::gso::MEASURES];
+pub const MEASURES: &[&[Task]] = &[
+    lab::MEASURES,
+    stock::MEASURES,
+    batch::gso::MEASURES,
+    batch::icount::MEASURES,
+    batch::rr::MEASURES,
+    batch::matrix::MEASURES,
+];

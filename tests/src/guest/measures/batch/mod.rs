@@ -2,10 +2,17 @@
 //! Measures of our driver beside the stock one: the same work, in turns, in one boot, on the same HCAs.
 
 pub mod gso;
+pub mod icount;
+pub mod matrix;
+pub mod rr;
 
 use std::fmt;
+use std::time::Duration;
+
+use anyhow::Context;
 
 use crate::guest::ipoib::{Mode, Pair};
+use crate::guest::process::Running;
 use crate::guest::{Guest, Result};
 
 /// What is compared: the stock driver, and ours in each batching mode.
@@ -14,6 +21,7 @@ enum Driver {
     Stock,
     Off,
     On,
+    Adaptive,
 }
 
 impl fmt::Display for Driver {
@@ -22,6 +30,7 @@ impl fmt::Display for Driver {
             Self::Stock => "stock",
             Self::Off => "off",
             Self::On => "on",
+            Self::Adaptive => "adaptive",
         })
     }
 }
@@ -53,4 +62,31 @@ impl Driver {
         }
         Ok(result)
     }
+}
+
+/// How long a netperf may take on a busy host.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Starts a netserver at the second end; it serves until it is dropped.
+fn netserver(guest: &Guest, pair: &Pair) -> Result<Running> {
+    let server = pair.b.ns.start("netserver -D -4")?;
+    guest.wait_for("netserver", Duration::from_secs(20), || {
+        let sockets = pair.b.ns.run("ss -Hltn sport = :12865")?;
+        Ok((!sockets.is_empty()).then_some(()))
+    })?;
+    Ok(server)
+}
+
+/// Returns the command that runs a netperf test from the first end to the second and prints its result alone.
+fn netperf(pair: &Pair, length: i64, test: &str, options: &str) -> String {
+    let to = &pair.b.v4;
+    format!("netperf -H {to} -P 0 -v 0 -l {length} -t {test} -- {options}")
+}
+
+/// Reads what such a command printed.
+fn result(printed: &str) -> Result<f64> {
+    let number = printed.split_whitespace().next().unwrap_or_default();
+    number
+        .parse()
+        .with_context(|| format!("netperf printed no result:\n{printed}"))
 }

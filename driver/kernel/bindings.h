@@ -6,6 +6,7 @@
 #include <linux/if_infiniband.h>
 #include <linux/if_ether.h>
 #include <linux/inetdevice.h>
+#include <linux/net.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>

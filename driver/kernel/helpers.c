@@ -19,9 +19,9 @@ MODULE_PARM_DESC(hcas, "HCAs or ports to take, as mlx4_0,mlx4_1:2; empty takes a
 unsigned int ipoib_h_send_queue_size = 512;
 module_param_named(send_queue_size, ipoib_h_send_queue_size, uint, 0444);
 MODULE_PARM_DESC(send_queue_size, "Slots of a new interface's transmit ring (default 512)");
-unsigned int ipoib_h_recv_queue_size = 512;
+unsigned int ipoib_h_recv_queue_size = 1024;
 module_param_named(recv_queue_size, ipoib_h_recv_queue_size, uint, 0444);
-MODULE_PARM_DESC(recv_queue_size, "Slots of a new interface's receive ring (default 512)");
+MODULE_PARM_DESC(recv_queue_size, "Slots of a new interface's receive ring (default 1024)");
 bool ipoib_h_take_accelerated;
 module_param_named(take_accelerated, ipoib_h_take_accelerated, bool, 0444);
 MODULE_PARM_DESC(take_accelerated, "Take ports whose HCA brings its own IPoIB acceleration, too (default N)");

@@ -50,7 +50,7 @@ pub const RING_TX: Limit = Limit {
 pub const RING_RX: Limit = Limit {
     min: 64,
     max: 8192,
-    default: 512,
+    default: 1024,
 };
 
 /// Delay of a completion event in microseconds, and frames before one: 16 bits in

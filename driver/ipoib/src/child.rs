@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Children by P_Key, as the files `create_child` and `delete_child` make and remove them. RTNL is held.
+//! Children by P_Key: made and removed by the files `create_child` and `delete_child`, up and down with their parent.
+//! RTNL is held.
 
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -73,4 +74,18 @@ pub fn delete(parent: &Dev, pkey: u16) -> Result {
 
 fn has(pkey: u16) -> impl Fn(&Port) -> bool {
     move |port| port.link.lock().pkey == pkey
+}
+
+/// Brings all children up or down with their parent, as in-tree does. A child that can't come up is logged.
+pub fn set_up(parent: &Dev, up: bool) {
+    client::for_children(parent, |child| {
+        if let Err(errno) = child.set_up(up) {
+            kernel::warning!(
+                "{}: can't follow its parent {} {}, {errno}",
+                child.name(),
+                parent.name(),
+                if up { "up" } else { "down" }
+            );
+        }
+    });
 }

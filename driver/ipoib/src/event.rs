@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What follows an event of the HCA, by how much must be done anew. All works here take RTNL.
 
+use core::sync::atomic::Ordering;
+
 use ipoib_core::batch::Flush;
 use kernel::event::Event;
 use kernel::netdev::Rtnl;
+use kernel::sendq::SendQueue;
 
 use crate::port::Dev;
 use crate::{life, multicast, path, tx};
@@ -13,7 +16,12 @@ const RETRY_MS: u32 = 1000;
 
 /// Takes an event of the port. Any context.
 pub fn notice(dev: &Dev, event: Event) {
-    let works = &dev.data().works;
+    let port = dev.data();
+    // A work for a device whose registration fails would outlive it.
+    if !port.registered.load(Ordering::Acquire) {
+        return;
+    }
+    let works = &port.works;
     match event {
         Event::ClientReregister | Event::SmChange | Event::GidChange => works.light.queue(dev, 0),
         Event::PortActive | Event::PortError | Event::LidChange => works.normal.queue(dev, 0),
@@ -33,6 +41,14 @@ pub fn light(dev: &Dev) {
     if is_started(dev) {
         rejoin(dev);
     }
+}
+
+/// Takes another last half of our GID, which the subnet manager may know later; RTNL is held.
+pub fn choose_id(dev: &Dev, id: [u8; 8]) {
+    let port = dev.data();
+    port.link.lock().chosen_id = Some(id);
+    port.update_gid(dev);
+    port.works.light.queue(dev, 0);
 }
 
 fn rejoin(dev: &Dev) {
@@ -95,6 +111,20 @@ pub fn recover(dev: &Dev) {
         return;
     }
     restart(dev);
+}
+
+/// The HCA refused sends a while ago. Restarts the queue pair only if it does not work any more, or if it holds packets
+/// of which no completion will tell because nothing was sent since.
+pub fn check(dev: &Dev) {
+    let Some(qp) = dev.data().qp() else { return };
+    let untold = dev
+        .tx_lock()
+        .queue
+        .as_ref()
+        .is_some_and(SendQueue::has_untold);
+    if untold || !qp.is_ready().unwrap_or(false) {
+        recover(dev);
+    }
 }
 
 /// Stops and starts the queue pair, again and again until that succeeds; RTNL is held.

@@ -3,7 +3,7 @@
 //!
 //! - [`port`]: an interface's data; [`life`]: its queue pair, coming up and going down
 //! - [`ops`]: what the kernel calls; [`tx`], [`rx`]: the data path
-//! - [`neigh`], [`path`], [`multicast`]: where packets go
+//! - [`neigh`], [`path`], [`multicast`], [`group`]: where packets go
 //! - [`event`]: what follows an event of the HCA
 //! - [`settings`], [`ethtool`], [`sysfs`]: the knobs; [`stats`]: the counters
 //!
@@ -15,6 +15,7 @@
 mod child;
 mod ethtool;
 mod event;
+mod group;
 mod life;
 mod multicast;
 mod neigh;
@@ -64,10 +65,15 @@ impl Module {
         let sa = sa::Client::start()?;
         let files = sysfs::files()?;
         let kind = param::kind();
-        let kind = Kind::new::<Port>(kind, &attributes).inspect_err(|errno| {
-            if *errno == Errno::EEXIST {
-                kernel::error!("the rtnetlink kind {kind:?} is taken, by ib_ipoib perhaps: load with another kind=");
+        let kind = Kind::new::<Port>(kind, &attributes).map_err(|errno| {
+            if errno != Errno::EEXIST {
+                return errno;
             }
+            kernel::error!(
+                "the rtnetlink kind {kind:?} is taken, by ib_ipoib perhaps: load with another kind="
+            );
+            // modprobe takes EEXIST for a module that is loaded already, and succeeds.
+            Errno::EBUSY
         })?;
         let client = Registration::new::<Self>()?;
         Ok(Self {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The queue pair's life: made and unmade, started and stopped. RTNL is held throughout.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use ipoib_core::batch::Flush;
 use ipoib_core::ring::Size;
 use ipoib_core::wire::{ENCAP_LEN, GRH_LEN};
+use kernel::clock::{nap, now_ms};
 use kernel::error::{Errno, Result};
 use kernel::event::Handler;
 use kernel::napi::CqNapi;
-use kernel::netdev::{nap, now_ms};
 use kernel::recvq::RecvQueue;
 use kernel::sendq::SendQueue;
 use kernel::verbs::{Pd, Qp, QpSize};
@@ -21,6 +21,9 @@ use crate::{event, multicast, path, tx};
 /// Milliseconds that flushed requests may take to complete.
 const DRAIN_MS: u32 = 5000;
 
+/// Completion vector of the next interface.
+static VECTOR: AtomicU32 = AtomicU32::new(0);
+
 /// Makes the queue pair and its queues; RTNL is held.
 pub fn init(dev: &Dev) -> Result {
     let port = dev.data();
@@ -31,7 +34,7 @@ pub fn init(dev: &Dev) -> Result {
     };
     let pd = Pd::new(hca)?;
     // The two pollers of an interface, and the interfaces, use different vectors.
-    let vector = (dev.ifindex() as u32).wrapping_mul(2);
+    let vector = VECTOR.fetch_add(2, Ordering::Relaxed);
     let recv = CqNapi::new(
         dev,
         hca,

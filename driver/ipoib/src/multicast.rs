@@ -5,43 +5,16 @@ use core::sync::atomic::Ordering;
 
 use ipoib_core::wire::{Address, broadcast_gid};
 use kernel::alloc::{Arc, Context, KArray};
+use kernel::clock::left_ms;
 use kernel::error::{Errno, Result};
 use kernel::list::List;
-use kernel::netdev::{left_ms, now_ms};
 use kernel::sa::{Group as Record, Join, JoinRequest, Membership};
 use kernel::skb::SkbQueue;
-use kernel::verbs::{Ah, Qp};
+use kernel::verbs::Qp;
 
+use crate::group::{Group, MAX_BACKOFF_MS, Progress, fail, finish, install, is_valid};
 use crate::neigh::State;
-use crate::port::{Dev, Port};
-
-/// Longest pause between attempts to join, in milliseconds.
-const MAX_BACKOFF_MS: u32 = 16_000;
-
-/// Where a group stands.
-enum Progress {
-    /// To be joined, not before this time (milliseconds).
-    Wanted(u32),
-    /// ib_sa was asked.
-    Joining(Join<Port>),
-    /// Joined.
-    Member {
-        /// Dropping it leaves the group.
-        _join: Join<Port>,
-        ah: Arc<Ah>,
-    },
-}
-
-struct Group {
-    mgid: [u8; 16],
-    membership: Membership,
-    progress: Progress,
-    /// The LID under which the queue pair is attached.
-    attached: Option<u16>,
-    backoff: u32,
-    /// Found in the last comparison with what is wanted.
-    wanted: bool,
-}
+use crate::port::Dev;
 
 /// The groups of an interface.
 #[derive(Default)]
@@ -54,11 +27,6 @@ pub struct Groups {
 /// Returns the broadcast address of a partition (RFC 4391, 4): scope link-local.
 pub fn broadcast_address(pkey: u16) -> [u8; 20] {
     Address::new(0, 0x00ff_ffff, broadcast_gid(pkey, 2)).0
-}
-
-/// Returns the address under which the transmit path keeps a group.
-fn address(mgid: [u8; 16]) -> Address {
-    Address::new(0, 0x00ff_ffff, mgid)
 }
 
 /// Joins what is wanted, leaves what is not.
@@ -111,36 +79,6 @@ pub fn leave_all(dev: &Dev) {
         group.detach(dev, qp.as_deref());
     }
     groups.list.clear();
-}
-
-impl Group {
-    fn new(mgid: [u8; 16], membership: Membership) -> Self {
-        Self {
-            mgid,
-            membership,
-            progress: Progress::Wanted(now_ms()),
-            attached: None,
-            backoff: 0,
-            wanted: true,
-        }
-    }
-
-    fn detach(&mut self, dev: &Dev, qp: Option<&Qp>) {
-        if let (Some(mlid), Some(qp)) = (self.attached.take(), qp) {
-            if let Err(errno) = qp.detach(&self.mgid, mlid) {
-                kernel::warning!(
-                    "{}: can't detach from group {:x?}, {errno}",
-                    dev.name(),
-                    self.mgid
-                );
-            }
-        }
-    }
-
-    fn retry(&mut self) {
-        self.backoff = self.backoff.saturating_mul(2).clamp(1000, MAX_BACKOFF_MS);
-        self.progress = Progress::Wanted(now_ms().wrapping_add(self.backoff));
-    }
 }
 
 impl Groups {
@@ -329,77 +267,4 @@ impl Groups {
         }
         pause
     }
-}
-
-/// Attaches the queue pair to a joined group and makes the address handle.
-fn finish(
-    dev: &Dev,
-    qp: &Arc<Qp>,
-    group: &mut Group,
-    record: &mut Record,
-    is_broadcast: bool,
-) -> Result<Arc<Ah>> {
-    let port = dev.data();
-    if is_broadcast {
-        let bytes = port.hca.mtu_bytes(port.number, record.mtu());
-        let mtu = bytes
-            .checked_sub(4)
-            .filter(|mtu| *mtu >= 68)
-            .ok_or(Errno::EINVAL)?;
-        qp.set_qkey(record.qkey())?;
-        {
-            let mut link = port.link.lock();
-            link.group_mtu = Some(mtu);
-            link.traffic_class = record.traffic_class();
-        }
-        let mut tx = dev.tx_lock();
-        tx.qkey = record.qkey();
-        tx.mtu = mtu;
-        drop(tx);
-        port.works.mtu.queue(dev, 0);
-    }
-    if group.membership == Membership::Full && group.attached.is_none() {
-        qp.attach(&group.mgid, record.mlid())?;
-        group.attached = Some(record.mlid());
-    }
-    record.handle(qp.pd(), port.number)
-}
-
-/// Lets packets go to a group.
-fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
-    let mut tx = dev.tx_lock();
-    let to = address(mgid);
-    match tx.neighs.find(&to) {
-        Some(neigh) => {
-            if let State::Waiting { queue, .. } = &mut neigh.state {
-                waited.append(queue);
-            }
-            neigh.state = State::Ready(ah);
-        }
-        // Without memory for it, the next packet asks again.
-        None => {
-            let _added = tx.neighs.add(to, State::Ready(ah)).is_ok();
-        }
-    }
-}
-
-/// Drops what waited for a group.
-fn fail(dev: &Dev, mgid: [u8; 16]) {
-    let mut lost = SkbQueue::default();
-    let mut tx = dev.tx_lock();
-    if let Some(neigh) = tx.neighs.find(&address(mgid)) {
-        if let State::Waiting { queue, .. } = &mut neigh.state {
-            dev.data().counters.tx_drop_multicast.add(queue.len());
-            lost.append(queue);
-        }
-        neigh.state = State::Failed(now_ms().wrapping_add(crate::path::RETRY_MS));
-    }
-    drop(tx);
-}
-
-/// Says whether an address of the stack is that of an IPoIB group of this partition (RFC 4391, 4).
-fn is_valid(address: &[u8; 20], broadcast: &[u8; 20]) -> bool {
-    // The first six bytes: queue pair number, ff, flags and scope; then signature, and P_Key.
-    let same = |range: core::ops::Range<usize>| address.get(range.clone()) == broadcast.get(range);
-    same(0..6) && same(7..10)
 }

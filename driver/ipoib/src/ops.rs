@@ -7,6 +7,7 @@ use ipoib_core::abi::{ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATT
 use ipoib_core::batch::Mode;
 use ipoib_core::limits::BATCH_LIMIT;
 use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
+use kernel::client;
 use kernel::error::{Errno, Result};
 use kernel::netdev::{Driver, Statistics};
 use kernel::rtnl::{Attributes, Message};
@@ -15,13 +16,20 @@ use kernel::verbs::Hca;
 
 use crate::port::{self, Dev, Port};
 use crate::tx::{self, Tx};
-use crate::{event, life, settings};
+use crate::{child, event, life, settings};
 
 impl Driver for Port {
     type Tx = Tx;
 
     fn init(dev: &Dev) -> Result {
         life::init(dev)
+    }
+
+    fn registered(dev: &Dev) {
+        dev.data().registered.store(true, Ordering::Release);
+        // Events before were not heeded.
+        event::follow_pkey(dev);
+        dev.data().update_gid(dev);
     }
 
     fn uninit(dev: &Dev) {
@@ -32,10 +40,13 @@ impl Driver for Port {
         dev.set_carrier(false);
         event::follow_pkey(dev);
         dev.data().update_gid(dev);
-        life::start(dev).map(|_| ())
+        life::start(dev)?;
+        child::set_up(dev, true);
+        Ok(())
     }
 
     fn stop(dev: &Dev) {
+        child::set_up(dev, false);
         life::stop(dev);
     }
 
@@ -67,6 +78,21 @@ impl Driver for Port {
         if port.oper.load(Ordering::Acquire) {
             port.works.multicast.queue(dev, 0);
         }
+    }
+
+    fn set_address(dev: &Dev, address: &[u8; 20]) -> Result {
+        // Flags, queue pair number and subnet prefix are not for the administrator to set.
+        let current = dev.address();
+        let (Some((fixed, id)), Some(now)) = (address.split_last_chunk::<8>(), current.get(..12))
+        else {
+            return Err(Errno::EINVAL);
+        };
+        if fixed != now || *id == [0; 8] {
+            return Err(Errno::EINVAL);
+        }
+        event::choose_id(dev, *id);
+        client::for_children(dev, |child| event::choose_id(child, *id));
+        Ok(())
     }
 
     fn change_mtu(dev: &Dev, mtu: u32) -> Result {

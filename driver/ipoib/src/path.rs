@@ -4,8 +4,8 @@
 use core::sync::atomic::Ordering;
 
 use kernel::alloc::Arc;
+use kernel::clock::now_ms;
 use kernel::error::{Errno, Result};
-use kernel::netdev::now_ms;
 use kernel::sa::{self, PathRequest};
 use kernel::skb::SkbQueue;
 use kernel::verbs::Ah;
@@ -102,6 +102,7 @@ fn install(dev: &Dev, gid: [u8; 16], ah: &Arc<Ah>) {
             }
         }
     }
+    dev.data().counters.tx_waited.add(waited.len());
     drop(tx);
     while let Some(skb) = waited.pop() {
         dev.queue_xmit(skb);

@@ -32,6 +32,8 @@ pub type Dev = Device<Port>;
 pub struct Link {
     /// Our GID.
     pub gid: [u8; 16],
+    /// The last half of our GID, when the administrator set another than the port's first.
+    pub chosen_id: Option<[u8; 8]>,
     /// P_Key, with the bit of full membership.
     pub pkey: u16,
     /// MTU that the administrator wants.
@@ -76,6 +78,8 @@ pub struct Works {
     pub heavy: Work<Port>,
     /// Restarts the queue pair after an error.
     pub recover: Work<Port>,
+    /// Looks at the send queue after the HCA refused a part of a chain.
+    pub check: Work<Port>,
     /// Follows the broadcast group's MTU.
     pub mtu: Work<Port>,
 }
@@ -116,6 +120,8 @@ pub struct Port {
     pub umcast: AtomicBool,
     /// Receive buffers are to be posted.
     pub receiving: AtomicBool,
+    /// The interface is registered: works may use it.
+    pub registered: AtomicBool,
 }
 
 /// Returns a ring size that the driver takes, near the wanted one.
@@ -135,6 +141,7 @@ impl Port {
         let mtu = state.max_mtu.saturating_sub(ENCAP_LEN as u32);
         let link = Link {
             gid,
+            chosen_id: None,
             pkey,
             admin_mtu: mtu,
             group_mtu: None,
@@ -196,6 +203,7 @@ impl Port {
                 normal: Work::new(event::normal)?,
                 heavy: Work::new(event::heavy)?,
                 recover: Work::new(event::recover)?,
+                check: Work::new(event::check)?,
                 mtu: Work::new(event::follow_mtu)?,
             },
             counters: Counters::default(),
@@ -206,6 +214,7 @@ impl Port {
             oper: AtomicBool::new(false),
             umcast: AtomicBool::new(false),
             receiving: AtomicBool::new(false),
+            registered: AtomicBool::new(false),
         })
     }
 
@@ -240,10 +249,20 @@ impl Port {
 
     /// Reads our GID anew. RTNL is held, or the device is not registered.
     pub fn update_gid(&self, dev: &Dev) {
-        let Ok(gid) = self.hca.gid(self.number, 0) else {
+        let Ok(mut gid) = self.hca.gid(self.number, 0) else {
             return;
         };
-        let changed = core::mem::replace(&mut self.link.lock().gid, gid) != gid;
+        let mut link = self.link.lock();
+        if let Some(id) = link.chosen_id {
+            let [_, _, _, _, _, _, _, _, own @ ..] = &mut gid;
+            if *own == id {
+                // Back at the port's own: follow that again.
+                link.chosen_id = None;
+            }
+            *own = id;
+        }
+        let changed = core::mem::replace(&mut link.gid, gid) != gid;
+        drop(link);
         let [.., a, b, c, d, e, f, g, h] = gid;
         self.interface_id.store(
             u64::from_be_bytes([a, b, c, d, e, f, g, h]),

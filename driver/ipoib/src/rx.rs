@@ -70,7 +70,7 @@ fn failed(dev: &Dev, port: &Port, wc: &Wc) {
     if !wc.is_flushed() {
         port.counters.rx_errors.add(1);
         let (status, vendor) = wc.status();
-        kernel::warning!(
+        kernel::limited_warning!(
             "{}: a receive failed, status {status}, vendor error {vendor:#x}; restarting",
             dev.name()
         );

@@ -83,8 +83,12 @@ counters! {
     tx_drop_map,
     /// Dropped: refused by `ib_post_send`.
     tx_drop_post,
+    /// Dropped: the HCA took it and could not send it.
+    tx_drop_send,
     /// Dropped: the interface went down.
     tx_drop_down,
+    /// Waited for a path or a group, and were handed to the interface again.
+    tx_waited,
     /// Path queries sent.
     path_queries,
     /// Path queries that failed.
@@ -182,6 +186,7 @@ impl Counters {
             &self.tx_drop_ring,
             &self.tx_drop_map,
             &self.tx_drop_post,
+            &self.tx_drop_send,
             &self.tx_drop_down,
         ]
         .iter()

@@ -3,9 +3,9 @@
 
 use ipoib_core::batch::{Batch, Flush, Moment};
 use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType};
+use kernel::clock::left_ms;
 use kernel::error::Errno;
 use kernel::napi::Poll;
-use kernel::netdev::left_ms;
 use kernel::sendq::{Amount, SendQueue, Target};
 use kernel::skb::{Skb, SkbQueue};
 use kernel::verbs::Wc;
@@ -18,6 +18,9 @@ use crate::stats::Counters;
 const PATH_QUEUE: u32 = 16;
 /// Packets that wait for one group.
 const GROUP_QUEUE: u32 = 64;
+
+/// Milliseconds from a refused send until the send queue is looked at.
+const CHECK_MS: u32 = 100;
 
 /// What the transmit lock protects.
 pub struct Tx {
@@ -57,7 +60,7 @@ pub fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
         more,
         stopped: false,
         pending: queue.pending(),
-        outstanding: queue.outstanding(),
+        outstanding: queue.awaited(),
     };
     let flush = match outcome {
         Outcome::Chained { stopped } => {
@@ -206,15 +209,15 @@ pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
         counters.tx_queue_wakes.add(1);
         dev.wake_queue();
     }
-    // What was taken has no signalled end, and the queue pair may be in error.
     if tx.up {
-        kernel::warning!(
-            "{}: the HCA refused {} of {} sends, {errno}; restarting",
+        kernel::limited_warning!(
+            "{}: the HCA refused {} of {} sends, {errno}",
             dev.name(),
             lost.skbs,
             lost.skbs.wrapping_add(posted.taken)
         );
-        dev.data().works.recover.queue(dev, 0);
+        // What it took goes on, and the next chain tells of it. Is there one, and does the queue pair still work?
+        dev.data().works.check.queue(dev, CHECK_MS);
     }
 }
 
@@ -259,30 +262,17 @@ fn serve<'a>(
     let mut total = Amount::default();
     for wc in wcs {
         counters.tx_cqes.add(1);
-        let amount = queue.retire(wc, |skb| freed.push(skb));
-        total.skbs = total.skbs.wrapping_add(amount.skbs);
-        total.bytes = total.bytes.wrapping_add(amount.bytes);
-        if wc.is_ok() {
-            counters.tx_packets.add(amount.packets);
-            counters.tx_bytes.add(amount.bytes);
-        } else if wc.is_flushed() {
-            counters.tx_drop_down.add(amount.skbs);
-            if tx.up {
-                // Nobody asked for that: the queue pair is in error.
-                port.works.recover.queue(dev, 10);
-            }
-        } else {
-            // The request that failed is the last of those it retires; the ones before were sent.
-            let sent = amount.packets.saturating_sub(1);
-            counters.tx_packets.add(sent);
-            counters.tx_errors.add(1);
-            let (status, vendor) = wc.status();
-            kernel::warning!(
-                "{}: a send failed, status {status}, vendor error {vendor:#x}",
-                dev.name()
-            );
-            port.works.recover.queue(dev, 0);
+        let retired = queue.retire(wc, |skb| freed.push(skb));
+        total.skbs = total.skbs.wrapping_add(retired.all.skbs);
+        total.bytes = total.bytes.wrapping_add(retired.all.bytes);
+        let mut sent = retired.all;
+        if !wc.is_ok() {
+            sent.packets = sent.packets.wrapping_sub(retired.own.packets);
+            sent.bytes = sent.bytes.wrapping_sub(retired.own.bytes);
+            failed(dev, port, wc, retired.own.skbs, tx.up);
         }
+        counters.tx_packets.add(sent.packets);
+        counters.tx_bytes.add(sent.bytes);
     }
     if total.skbs == 0 {
         return;
@@ -295,4 +285,25 @@ fn serve<'a>(
     if let Some(reason) = tx.batch.completed(queue.pending()) {
         post(dev, tx, counters, reason);
     }
+}
+
+/// A send failed, which takes its queue pair out of service, or was flushed because of that.
+fn failed(dev: &Dev, port: &Port, wc: &Wc, skbs: u32, up: bool) {
+    let counters = &port.counters;
+    if wc.is_flushed() {
+        counters.tx_drop_down.add(skbs);
+        if up {
+            // Nobody asked for that: the queue pair is in error.
+            port.works.recover.queue(dev, 10);
+        }
+        return;
+    }
+    counters.tx_drop_send.add(skbs);
+    counters.tx_errors.add(1);
+    let (status, vendor) = wc.status();
+    kernel::limited_warning!(
+        "{}: a send failed, status {status}, vendor error {vendor:#x}",
+        dev.name()
+    );
+    port.works.recover.queue(dev, 0);
 }

@@ -177,6 +177,21 @@ pub fn find_child<D: Driver>(parent: &Device<D>, remove: bool, which: impl Fn(&D
     false
 }
 
+/// Calls a function for each child of a device. RTNL is held.
+pub fn for_children<D: Driver>(parent: &Device<D>, mut each: impl FnMut(&Device<D>)) {
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list, whose devices are ours and registered.
+    unsafe {
+        while !at.is_null() {
+            let (dev, of) = ((*at).dev, (*at).parent);
+            at = (*at).next;
+            if of == parent.as_ptr() {
+                each(Device::from_raw(dev));
+            }
+        }
+    }
+}
+
 /// Puts the data in place and registers the device; a failure says whether the data are in place.
 ///
 /// # Safety
@@ -211,6 +226,8 @@ pub(crate) unsafe fn register<D: Driver>(
         (*dev).priv_destructor = Some(destructor::<D>);
     }
     DEVICES.store(entry.into_raw(), Ordering::Release);
+    // SAFETY: the device is registered and RTNL is held.
+    D::registered(unsafe { Device::from_raw(dev) });
     Ok(())
 }
 

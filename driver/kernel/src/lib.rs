@@ -15,6 +15,7 @@
 
 pub mod alloc;
 pub mod client;
+pub mod clock;
 pub mod error;
 pub mod ethtool;
 pub mod event;
@@ -34,5 +35,6 @@ pub mod sa;
 pub mod sendq;
 pub mod skb;
 pub mod sysfs;
+pub mod txq;
 pub mod verbs;
 pub mod work;

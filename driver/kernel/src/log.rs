@@ -56,6 +56,14 @@ pub fn line(level: Level, args: fmt::Arguments<'_>) {
     };
 }
 
+/// Says whether the kernel's limit for messages of the network (`net.core.message_cost`, `message_burst`) lets one
+/// more through.
+#[must_use]
+pub fn is_allowed() -> bool {
+    // SAFETY: callable in any context.
+    unsafe { bindings::net_ratelimit() != 0 }
+}
+
 /// Logs an error.
 #[macro_export]
 macro_rules! error {
@@ -72,4 +80,14 @@ macro_rules! warning {
 #[macro_export]
 macro_rules! info {
     ($($args:tt)*) => { $crate::log::line($crate::log::Level::Info, ::core::format_args!($($args)*)) };
+}
+
+/// Logs a warning of something that each packet can cause, unless there were many just now.
+#[macro_export]
+macro_rules! limited_warning {
+    ($($args:tt)*) => {
+        if $crate::log::is_allowed() {
+            $crate::warning!($($args)*);
+        }
+    };
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Network devices with private data, and the transmit lock.
+//! Network devices with private data.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
-use core::ops::{Deref, DerefMut};
+use core::ops::Deref;
 use core::{mem, ptr, slice};
 
 use bindings::net_device;
@@ -13,6 +13,7 @@ use crate::error::{Errno, Result};
 use crate::skb::Skb;
 
 pub use crate::ops::{Driver, Statistics};
+pub use crate::txq::TxGuard;
 
 /// What the kernel allocates behind a `net_device`.
 pub(crate) struct Private<D: Driver> {
@@ -67,17 +68,6 @@ impl<D: Driver> Device<D> {
     pub fn data(&self) -> &D {
         // SAFETY: a device exists while its data are in place.
         unsafe { &(*private::<D>(self.as_ptr())).data }
-    }
-
-    /// Takes the transmit lock, with BHs off. Not in hard interrupts, nor within `start_xmit`.
-    pub fn tx_lock(&self) -> TxGuard<'_, D> {
-        // SAFETY: the device is valid.
-        unsafe { bindings::ipoib_h_tx_lock(self.as_ptr()) };
-        TxGuard {
-            dev: self,
-            taken: true,
-            here: PhantomData,
-        }
     }
 
     /// Makes a reference.
@@ -157,6 +147,24 @@ impl<D> Device<D> {
                 )
             };
         }
+    }
+
+    /// Returns the link-layer address. RTNL is held.
+    #[must_use]
+    pub fn address(&self) -> [u8; 20] {
+        // SAFETY: the device is valid; an address of our type has 20 bytes.
+        unsafe { (*self.as_ptr()).dev_addr.cast::<[u8; 20]>().read() }
+    }
+
+    /// Brings the interface up or down, as an administrator does. RTNL is held.
+    pub fn set_up(&self, up: bool) -> Result {
+        let bit = bindings::IFF_UP as u32;
+        // SAFETY: the device is valid and registered.
+        Errno::check(unsafe {
+            let flags = (*self.as_ptr()).flags;
+            let flags = if up { flags | bit } else { flags & !bit };
+            bindings::dev_change_flags(self.as_ptr(), flags, ptr::null_mut())
+        })
     }
 
     /// Returns the broadcast address.
@@ -239,43 +247,6 @@ impl<D> Device<D> {
         self.add_features(unsafe { bindings::ipoib_h_offloads(checksum, segment) });
     }
 
-    /// Stops the transmit queue. The transmit lock is held.
-    pub fn stop_queue(&self) {
-        // SAFETY: the device is valid and has one queue.
-        unsafe { bindings::ipoib_h_tx_stop(self.as_ptr()) };
-    }
-
-    /// Lets the transmit queue run.
-    pub fn wake_queue(&self) {
-        // SAFETY: the device is valid and has one queue.
-        unsafe { bindings::netif_tx_wake_queue((*self.as_ptr())._tx) };
-    }
-
-    /// Says whether the driver stopped the transmit queue.
-    #[must_use]
-    pub fn is_queue_stopped(&self) -> bool {
-        // SAFETY: the device is valid.
-        unsafe { bindings::ipoib_h_tx_stopped(self.as_ptr()) }
-    }
-
-    /// Counts bytes to the byte queue limits; says whether the queue is now stopped, by whomever.
-    pub fn sent(&self, bytes: u32, more: bool) -> bool {
-        // SAFETY: the device is valid; the transmit lock is held by the sender.
-        unsafe { bindings::ipoib_h_tx_sent(self.as_ptr(), bytes, more) }
-    }
-
-    /// Takes packets and bytes off the byte queue limits.
-    pub fn completed(&self, skbs: u32, bytes: u32) {
-        // SAFETY: the device is valid.
-        unsafe { bindings::ipoib_h_tx_completed(self.as_ptr(), skbs, bytes) };
-    }
-
-    /// Starts the byte queue limits anew; nothing is in flight.
-    pub fn reset_limits(&self) {
-        // SAFETY: the device is valid.
-        unsafe { bindings::ipoib_h_tx_reset(self.as_ptr()) };
-    }
-
     /// Lets the stack tell the neighbours our address (gratuitous ARP, unsolicited advertisement). RTNL is held.
     pub fn notify_peers(&self) {
         // SAFETY: the device is valid.
@@ -313,52 +284,6 @@ impl<D> Drop for DeviceRef<D> {
     }
 }
 
-/// The transmit lock of a device, and what it protects.
-pub struct TxGuard<'a, D: Driver> {
-    dev: &'a Device<D>,
-    taken: bool,
-    // Given back where it was taken.
-    here: PhantomData<*mut ()>,
-}
-
-impl<'a, D: Driver> TxGuard<'a, D> {
-    /// # Safety
-    ///
-    /// The caller is `start_xmit`: the stack holds the lock.
-    pub(crate) unsafe fn of_stack(dev: &'a Device<D>) -> Self {
-        Self {
-            dev,
-            taken: false,
-            here: PhantomData,
-        }
-    }
-}
-
-impl<D: Driver> Deref for TxGuard<'_, D> {
-    type Target = D::Tx;
-
-    fn deref(&self) -> &D::Tx {
-        // SAFETY: the transmit lock is held.
-        unsafe { &*(*private::<D>(self.dev.as_ptr())).tx.get() }
-    }
-}
-
-impl<D: Driver> DerefMut for TxGuard<'_, D> {
-    fn deref_mut(&mut self) -> &mut D::Tx {
-        // SAFETY: the transmit lock is held, and there is one guard per holder.
-        unsafe { &mut *(*private::<D>(self.dev.as_ptr())).tx.get() }
-    }
-}
-
-impl<D: Driver> Drop for TxGuard<'_, D> {
-    fn drop(&mut self) {
-        if self.taken {
-            // SAFETY: taken by `tx_lock`.
-            unsafe { bindings::ipoib_h_tx_unlock(self.dev.as_ptr()) };
-        }
-    }
-}
-
 /// Holds RTNL.
 pub struct Rtnl(PhantomData<*mut ()>);
 
@@ -377,26 +302,6 @@ impl Drop for Rtnl {
         // SAFETY: taken by `lock`.
         unsafe { bindings::rtnl_unlock() };
     }
-}
-
-/// Sleeps for one to two milliseconds.
-pub fn nap() {
-    // SAFETY: process context; 2 is TASK_UNINTERRUPTIBLE.
-    unsafe { bindings::usleep_range_state(1000, 2000, 2) };
-}
-
-/// Returns a clock in milliseconds that overflows.
-#[must_use]
-pub fn now_ms() -> u32 {
-    // SAFETY: reads a counter.
-    unsafe { bindings::ipoib_h_jiffies_ms() }
-}
-
-/// Returns the milliseconds from now until `at`, less than 2^31 away; 0 when it is past.
-#[must_use]
-pub fn left_ms(at: u32) -> u32 {
-    let left = at.wrapping_sub(now_ms());
-    if left < 1 << 31 { left } else { 0 }
 }
 
 /// Reads a NUL-terminated name out of an array.

@@ -39,6 +39,8 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
 
     /// Takes resources for a device that is being registered. RTNL is held.
     fn init(dev: &Device<Self>) -> Result;
+    /// The device is registered: from now on it may be used by works. RTNL is held.
+    fn registered(dev: &Device<Self>);
     /// Gives them back. RTNL is held; nothing calls the device any more.
     fn uninit(dev: &Device<Self>);
     /// Brings the interface up. RTNL is held.
@@ -58,6 +60,8 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
     fn tx_timeout(dev: &Device<Self>);
     /// The multicast addresses changed. BHs are off.
     fn set_rx_mode(dev: &Device<Self>);
+    /// Changes the link-layer address. RTNL is held.
+    fn set_address(dev: &Device<Self>, address: &[u8; 20]) -> Result;
     /// Changes the MTU; it lies within the bounds. RTNL is held.
     fn change_mtu(dev: &Device<Self>, mtu: u32) -> Result;
     /// Reads the counters.
@@ -94,6 +98,7 @@ impl<D: Driver> Tables<D> {
         ndo_start_xmit: Some(ndo_start_xmit::<D>),
         ndo_tx_timeout: Some(ndo_tx_timeout::<D>),
         ndo_set_rx_mode: Some(ndo_set_rx_mode::<D>),
+        ndo_set_mac_address: Some(ndo_set_mac_address::<D>),
         ndo_change_mtu: Some(ndo_change_mtu::<D>),
         ndo_get_stats64: Some(ndo_get_stats64::<D>),
         ndo_get_iflink: Some(ndo_get_iflink::<D>),
@@ -153,6 +158,18 @@ unsafe extern "C" fn ndo_tx_timeout<D: Driver>(dev: *mut net_device, _queue: c_u
 unsafe extern "C" fn ndo_set_rx_mode<D: Driver>(dev: *mut net_device) {
     // SAFETY: as above.
     D::set_rx_mode(unsafe { Device::from_raw(dev) });
+}
+
+/// An address follows its family, of 2 bytes, in each kernel's structure.
+unsafe extern "C" fn ndo_set_mac_address<D: Driver>(
+    dev: *mut net_device,
+    address: *mut c_void,
+) -> c_int {
+    // SAFETY: as above; the kernel gives an address of the device's length, which is 20.
+    Errno::ret(unsafe {
+        let address = address.cast::<u8>().add(2).cast::<[u8; 20]>().read();
+        D::set_address(Device::from_raw(dev), &address)
+    })
 }
 
 unsafe extern "C" fn ndo_change_mtu<D: Driver>(dev: *mut net_device, mtu: c_int) -> c_int {

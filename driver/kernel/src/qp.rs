@@ -151,8 +151,7 @@ impl Qp {
         Ok(Reset(PhantomData, self.raw))
     }
 
-    /// Goes from the send queue error state back to ready, if it is there; says whether it was.
-    pub fn recover(&self) -> Result<bool> {
+    fn state(&self) -> Result<bindings::ib_qp_state> {
         // On the heap they would need an allocation in an error path; together they are some 400 bytes.
         let mut attr = bindings::ib_qp_attr::default();
         let mut init = bindings::ib_qp_init_attr::default();
@@ -165,7 +164,17 @@ impl Qp {
                 &raw mut init,
             )
         })?;
-        if attr.qp_state != bindings::IB_QPS_SQE {
+        Ok(attr.qp_state)
+    }
+
+    /// Says whether it is ready to send.
+    pub fn is_ready(&self) -> Result<bool> {
+        Ok(self.state()? == bindings::IB_QPS_RTS)
+    }
+
+    /// Goes from the send queue error state back to ready, if it is there; says whether it was.
+    pub fn recover(&self) -> Result<bool> {
+        if self.state()? != bindings::IB_QPS_SQE {
             return Ok(false);
         }
         let mut attr = bindings::ib_qp_attr {

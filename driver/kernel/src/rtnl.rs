@@ -16,8 +16,9 @@ use crate::error::{Errno, Result};
 use crate::netdev::{Device, Driver, Private};
 use crate::ops::Tables;
 
-/// Attributes of a kind have numbers up to this one.
-pub const MAX_ATTRIBUTE: usize = 34;
+/// Attributes of a kind have numbers up to this one, the largest that rtnetlink parses (`RTNL_MAX_TYPE`). Those that have
+/// no entry are refused; larger ones would be ignored.
+pub const MAX_ATTRIBUTE: usize = 49;
 
 /// Room that the attributes of a link take in a message.
 const ROOM: usize = 8 * 8;

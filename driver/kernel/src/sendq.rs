@@ -59,6 +59,16 @@ impl Amount {
     }
 }
 
+/// What a completion retired.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Retirement {
+    /// All that it covers, its own packet included.
+    pub all: Amount,
+    /// Its own packet: the only one that an error of the completion is about. What it covers besides was sent, or it
+    /// would have a completion of its own.
+    pub own: Amount,
+}
+
 /// What became of a chain.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
@@ -131,10 +141,17 @@ impl SendQueue {
         self.ring.outstanding(&self.retired)
     }
 
-    /// Returns the requests whose completion is still to come.
+    /// Returns the requests whose completion is still to come. The device holds more when it took a part of a chain
+    /// only: those are retired with the next chain that it takes whole.
     #[must_use]
     pub fn awaited(&self) -> u32 {
         self.outstanding().saturating_sub(self.untold)
+    }
+
+    /// Says whether the device holds requests that no completion will tell of.
+    #[must_use]
+    pub fn has_untold(&self) -> bool {
+        self.outstanding() > 0 && self.awaited() == 0
     }
 
     /// Adds a packet to the chain; `header` bytes of it, when not 0, are repeated in front of each segment.
@@ -271,27 +288,32 @@ impl SendQueue {
         }
     }
 
-    /// Retires what a completion covers; each packet goes to `sent`.
-    pub fn retire(&mut self, wc: &Wc, mut sent: impl FnMut(Skb)) -> Amount {
-        let mut amount = Amount::default();
+    /// Retires what a completion covers; each packet goes to `done`.
+    pub fn retire(&mut self, wc: &Wc, mut done: impl FnMut(Skb)) -> Retirement {
+        let mut retired = Retirement::default();
         if wc.id() & !u64::from(u32::MAX) != SEND_ID || !wc.is_of(&self.qp) {
-            return amount;
+            return retired;
         }
         let end = wc.id() as u32;
         let size = self.ring.size();
-        if end.wrapping_sub(self.retired.position()) > self.outstanding() {
-            return amount;
+        let outstanding = self.outstanding();
+        if end.wrapping_sub(self.retired.position()) > outstanding {
+            return retired;
         }
         for position in self.retired.positions_to(end, size) {
             if let Some(slot) = self.slots.get_mut(size.slot(position) as usize) {
-                amount.add(slot);
+                retired.all.add(slot);
+                retired.own = Amount::default();
+                retired.own.add(slot);
                 if let Some(skb) = Self::empty(&self.qp, slot) {
-                    sent(skb);
+                    done(skb);
                 }
             }
         }
         self.retired.retire_to(end, size);
-        amount
+        // A request that was to have no completion has one after all when it fails, or is flushed.
+        self.untold = self.untold.min(self.outstanding());
+        retired
     }
 
     /// Drops everything, chained or posted.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::key::Key;
 use crate::link::LinkName;
@@ -18,15 +18,15 @@ use crate::pkey::Pkey;
 use crate::value::Value;
 
 /// Where something was declared.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Origin {
     /// Path of the file, or what else declared it, such as `command line`.
     pub file: Arc<str>,
     /// Line, from 1; 0 when it is no text.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub line: u32,
     /// Column in characters, from 1; 0 when it is no text.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub column: u32,
 }
 

@@ -8,6 +8,7 @@
 //! - [`Desired`] holds what files declare: [`Rule`]s for the interfaces that a [`Match`] picks.
 //!   [`LinkWants`] is what that means for one interface.
 //! - [`Plan`] holds ordered [`Step`]s; [`Report`] tells per knob how they went.
+//! - [`status`]: what the daemon tells of itself.
 //! - Links, reports, plans and knobs serialize to one documented JSON form.
 //! - [`ErrorCode`] is the one table of exit codes, D-Bus error names and HTTP statuses.
 //!
@@ -27,6 +28,7 @@ mod notice;
 mod pkey;
 mod plan;
 pub mod registry;
+pub mod status;
 mod value;
 mod wants;
 

@@ -20,7 +20,7 @@ struct Rule {
 
 /// The arrows of docs/ARCHITECTURE.md. The pure packages list every crate that they use: what is not
 /// listed can't bring in sockets, files or clocks.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         package: "ipoib-core",
         ours: &[],
@@ -57,6 +57,11 @@ const RULES: [Rule; 8] = [
         package: "ibmgrd-import",
         ours: &["ibmgr-api"],
         others: Some(&["quick-xml", "saphyr-parser", "serde", "thiserror"]),
+    },
+    Rule {
+        package: "ibmgrd",
+        ours: &["ibmgr-api", "ibmgrd-config", "ibmgrd-engine", "ibmgrd-hw"],
+        others: None,
     },
     Rule {
         package: "ibctl",

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The loop: the kernel's events, timers, signals, requests and the service manager, in one thread.
+
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ibmgr_api::status::{Record, Status};
+use ibmgrd_hw::port::KernelPort;
+use ibmgrd_hw::watch::Watch;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{broadcast, mpsc};
+
+use crate::error::Error;
+use crate::files::Files;
+use crate::http::{self, Ask};
+use crate::notify::Manager;
+use crate::options::Options;
+use crate::place::Place;
+use crate::supervisor::{Cause, Supervisor};
+
+/// Requests that may wait for the loop.
+const ASKS: usize = 64;
+/// Records that a slow reader may lag behind before it loses some.
+const RECORDS: usize = 1024;
+
+/// The watch as the runtime wants it.
+struct Readable(Watch);
+
+impl AsRawFd for Readable {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe; the watch owns its descriptor and keeps it"
+)]
+fn readable(watch: Watch) -> Result<AsyncFd<Readable>, Error> {
+    AsyncFd::with_interest(Readable(watch), Interest::READABLE)
+        .map_err(Error::io("watching the kernel's notifications"))
+}
+
+struct Daemon {
+    supervisor: Supervisor,
+    files: Files,
+    port: KernelPort,
+    place: Place,
+    manager: Manager,
+    records: broadcast::Sender<Record>,
+    started: Instant,
+    ready_ms: u64,
+    poll: Duration,
+}
+
+/// Runs the daemon until it is told to end.
+///
+/// # Errors
+///
+/// What keeps it from running. Trouble with single interfaces or files is no error, but told.
+pub async fn run(options: &Options) -> Result<(), Error> {
+    let started = Instant::now();
+    let listener = http::listen(&options.socket)?;
+    let _socket = Unlinked(&options.socket);
+    // Before anything is looked at: what changes from here on is told.
+    let mut watch = readable(Watch::open()?)?;
+    let (records, _) = broadcast::channel(RECORDS);
+    let mut daemon = Daemon {
+        supervisor: Supervisor::new(options.poll_interval()),
+        files: Files::new(&options.folders),
+        port: KernelPort::new(),
+        place: Place::new(&options.lock, Path::new("/")),
+        manager: Manager::from_environment(),
+        records: records.clone(),
+        started,
+        ready_ms: 0,
+        poll: options.poll_interval(),
+    };
+    let signals = |kind| signal(kind).map_err(Error::io("catching signals"));
+    let mut hangup = signals(SignalKind::hangup())?;
+    let mut terminate = signals(SignalKind::terminate())?;
+    let mut interrupt = signals(SignalKind::interrupt())?;
+
+    daemon.load(Cause::Start);
+    daemon.settle();
+    daemon.ready_ms = millis(started.elapsed());
+    let (asker, mut asks) = mpsc::channel(ASKS);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let server = tokio::spawn(http::serve(listener, asker, records, stopped));
+    daemon.manager.tell("READY=1");
+    tracing::info!(ms = daemon.ready_ms, "ready");
+
+    loop {
+        let wake = daemon.next_wake();
+        let timer = async {
+            match wake {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            readable = watch.readable_mut() => {
+                let mut readable = readable.map_err(Error::io("watching the kernel"))?;
+                // Cleared first: what comes while it is read makes it readable again.
+                readable.clear_ready();
+                daemon.drain(&mut readable.get_inner_mut().0)?;
+            }
+            _ = hangup.recv() => daemon.reload(),
+            Some(ask) = asks.recv() => daemon.answer(ask),
+            () = timer => {}
+        }
+        daemon.supervisor.count_wakeup();
+        daemon.settle();
+    }
+    daemon.manager.tell("STOPPING=1");
+    // Readers of events would wait for ever.
+    let _ = stop.send(true);
+    drop(asks);
+    let _ = tokio::time::timeout(Duration::from_secs(2), server).await;
+    tracing::info!("ended; the interfaces stay as they are");
+    Ok(())
+}
+
+/// Removes the socket at the end.
+struct Unlinked<'a>(&'a Path);
+
+impl Drop for Unlinked<'_> {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(self.0);
+    }
+}
+
+impl Daemon {
+    fn drain(&mut self, watch: &mut Watch) -> Result<(), Error> {
+        while let Some(event) = watch.next(Some(Duration::ZERO))? {
+            tracing::debug!(?event, "the kernel tells");
+            self.supervisor.take(event);
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, cause: Cause) {
+        let (desired, records) = self.files.load();
+        for record in records {
+            self.publish(record);
+        }
+        self.supervisor.declare(desired, cause);
+    }
+
+    fn reload(&mut self) {
+        self.manager.reloading();
+        self.load(Cause::Reload);
+        self.settle();
+        self.manager.tell("READY=1");
+    }
+
+    fn settle(&mut self) {
+        let now = Instant::now();
+        let settled = self.supervisor.settle(&mut self.port, &mut self.place, now);
+        if let Err(error) = settled {
+            tracing::error!(%error, "interfaces can't be listed; it is tried again");
+        }
+        for record in self.supervisor.take_records() {
+            self.publish(record);
+        }
+        if self.manager.watchdog().is_some() {
+            self.manager.tell("WATCHDOG=1");
+        }
+    }
+
+    /// Logs a record, and hands it to whoever follows.
+    fn publish(&self, mut record: Record) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        record.time_ms = millis(since.unwrap_or_default());
+        crate::log::record(&record);
+        // Nobody need be following.
+        let _ = self.records.send(record);
+    }
+
+    /// Returns when the loop has something to do without anything happening.
+    fn next_wake(&self) -> Option<Instant> {
+        let watchdog = self.manager.watchdog().map(|every| Instant::now() + every);
+        [watchdog, self.supervisor.next_wake()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        // Whoever asked may have gone away.
+        match ask {
+            Ask::Status(reply) => drop(reply.send(self.status())),
+            Ask::Reload(reply) => {
+                self.reload();
+                drop(reply.send(self.status()));
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let links = self.supervisor.links(&self.place, Instant::now());
+        let problems = self.files.problems().to_vec();
+        let is_error = |problem: &ibmgr_api::status::Problem| problem.severity == "error";
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_ms: millis(self.started.elapsed()),
+            ready_ms: self.ready_ms,
+            ok: links.iter().all(|link| link.ok) && !problems.iter().any(is_error),
+            files: self.files.files().to_vec(),
+            problems,
+            links,
+            polled: u64::try_from(self.supervisor.polled()).unwrap_or(u64::MAX),
+            poll_ms: millis(self.poll),
+            counters: self.supervisor.counters(),
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What keeps the daemon from running.
+
+use std::io;
+use std::path::PathBuf;
+
+use ibmgr_api::ErrorCode;
+use ibmgrd_hw::nl::NlError;
+
+/// Why the daemon ended, or did not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel's notifications cannot be had.
+    #[error("the kernel's notifications cannot be followed")]
+    Watch(#[from] NlError),
+    /// Something of the process itself.
+    #[error("{what} failed")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another daemon answers at the socket.
+    #[error(
+        "another ibmgrd answers at {}; stop it first, or give this one another --socket",
+        .socket.display()
+    )]
+    Running {
+        /// The socket.
+        socket: PathBuf,
+    },
+}
+
+impl Error {
+    /// Returns a function that says what was tried.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+
+    /// Returns the error's code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Watch(_) | Self::Io { .. } => ErrorCode::Kernel,
+            Self::Running { .. } => ErrorCode::Refused,
+        }
+    }
+}

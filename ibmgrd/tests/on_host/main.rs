@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The daemon's program on real interfaces, in network namespaces. These tests need root.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a test that cannot go on fails, and says where"
+)]
+
+mod files;
+mod heal;
+mod life;
+mod many;
+mod support;

@@ -171,11 +171,13 @@ impl Pair {
         for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
             for address in [&to.v4, &to.v6] {
                 let what = format!("answer from {address} to {}", from.dev);
-                guest.wait_for(&what, WAY_LIMIT, || {
-                    let line = format!("ping -n -c 1 -W 1 {address}");
-                    let output = from.ns.attempt(&line, WAY_LIMIT)?;
-                    Ok(output.status.success().then_some(()))
-                })?;
+                guest
+                    .wait_for(&what, WAY_LIMIT, || {
+                        let line = format!("ping -n -c 1 -W 1 {address}");
+                        let output = from.ns.attempt(&line, WAY_LIMIT)?;
+                        Ok(output.status.success().then_some(()))
+                    })
+                    .map_err(|error| error.context(from.view(to)))?;
             }
         }
         Ok(())
@@ -282,6 +284,23 @@ impl End {
                 .run(&format!("ip link set {} mtu 65520", self.dev))?;
         }
         Ok(())
+    }
+
+    /// Returns what it knows of its neighbours, and what the other end is: to explain that one doesn't
+    /// reach the other.
+    fn view(&self, other: &Self) -> String {
+        let told = [
+            (self, format!("ip neigh show dev {}", self.dev)),
+            (other, format!("ip -s link show {}", other.dev)),
+        ];
+        let mut text = String::new();
+        for (end, line) in told {
+            let output = end.ns.attempt(&line, WAY_LIMIT);
+            text.push_str(
+                &output.map_or_else(|error| error.to_string(), |output| output.to_string()),
+            );
+        }
+        text
     }
 
     /// Returns its P_Key as the driver shows it, e.g. `0x8001`.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The driver's knobs: one state behind rtnetlink, ethtool and sysfs.
 
-use std::time::Duration;
-
 use super::ours;
 use crate::guest::ipoib::End;
 use crate::guest::task::{Fabric, Task};
@@ -18,12 +16,6 @@ pub(super) const TESTS: &[Task] = &[
     .fabric(Fabric::Managed, 2)
     .limit(120),
     Task::new(
-        "batch.knob_refusals",
-        "bad values are refused by each channel",
-        refusals,
-    )
-    .fabric(Fabric::Managed, 2),
-    Task::new(
         "batch.describes_itself",
         "ip -d, ip -s, ethtool -i, -S, -g, -c and -k",
         describes,
@@ -32,7 +24,6 @@ pub(super) const TESTS: &[Task] = &[
 ];
 
 const CHANNELS: [&str; 3] = ["rtnetlink", "ethtool", "sysfs"];
-const LIMIT: Duration = Duration::from_secs(20);
 
 fn get(end: &End, knob: &str, via: &str) -> Result<String> {
     let text = end
@@ -81,39 +72,6 @@ fn one_state(guest: &mut Guest) -> Result {
             .trim(),
         "9",
     )
-}
-
-fn refusals(guest: &mut Guest) -> Result {
-    let pair = ours(guest)?;
-    let end = &pair.a;
-    let state = || -> Result<String> {
-        end.ns
-            .run("cat /sys/class/net/ib0/ipoib/batching /sys/class/net/ib0/ipoib/batch_limit")
-    };
-    let before = state()?;
-    for line in [
-        "ibctl set ib0 batching=maybe",
-        "ibctl set ib0 batch-limit=0",
-        "ibctl set ib0 batch-limit=65",
-        "ethtool -C ib0 tx-frames 65",
-        "ethtool -C ib0 tx-frames 0",
-        "ip link set ib0 type ipoib mode connected",
-    ] {
-        end.ns.attempt(line, LIMIT)?.refused()?;
-    }
-    for (file, text) in [
-        ("batching", "maybe"),
-        ("batching", ""),
-        ("batch_limit", "65"),
-        ("batch_limit", "x"),
-    ] {
-        guest.write(
-            "/tmp/write.sh",
-            &format!("echo {text} > /sys/class/net/ib0/ipoib/{file}"),
-        )?;
-        end.ns.attempt("sh /tmp/write.sh", LIMIT)?.refused()?;
-    }
-    guest.same("batching and limit", state()?, before)
 }
 
 fn describes(guest: &mut Guest) -> Result {

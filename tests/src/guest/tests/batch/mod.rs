@@ -3,6 +3,8 @@
 
 mod change;
 mod knobs;
+mod malformed;
+mod refusals;
 mod traffic;
 
 use crate::guest::ipoib::{Mode, Pair};
@@ -10,7 +12,13 @@ use crate::guest::task::Task;
 use crate::guest::{Guest, Result};
 
 /// All tests of our driver alone.
-pub const TABLES: &[&[Task]] = &[traffic::TESTS, knobs::TESTS, change::TESTS];
+pub const TABLES: &[&[Task]] = &[
+    traffic::TESTS,
+    knobs::TESTS,
+    change::TESTS,
+    malformed::TESTS,
+    refusals::TESTS,
+];
 
 /// Loads our driver for both HCAs and brings `ib0` and `ib1` up.
 ///

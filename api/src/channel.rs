@@ -79,6 +79,8 @@ pub enum Carrier {
     Tunable(TunableField),
     /// An attribute of the netdev family's NAPI objects, set on every NAPI of the device.
     Napi(NapiField),
+    /// A file of the queue that the key's member names, in `/sys/class/net/<link>/queues`.
+    Queue(QueueField),
     /// A file of `/sys/class/net/<link>`.
     Sysfs(SysfsField),
 }
@@ -97,7 +99,7 @@ impl Carrier {
             | Self::BatchingFlags
             | Self::Tunable(_) => Channel::Ethtool,
             Self::Napi(_) => Channel::Netdev,
-            Self::Sysfs(_) => Channel::Sysfs,
+            Self::Queue(_) | Self::Sysfs(_) => Channel::Sysfs,
         }
     }
 }
@@ -204,6 +206,37 @@ pub enum NapiField {
     IrqSuspendTimeout,
     /// `NETDEV_A_NAPI_THREADED`.
     Threaded,
+}
+
+/// Files of `/sys/class/net/<link>/queues/<queue>` (Documentation/ABI/testing/sysfs-class-net-queues).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum QueueField {
+    /// `rps_cpus` of a receive queue, a mask.
+    RpsCpus,
+    /// `rps_flow_cnt` of a receive queue.
+    RpsFlowCnt,
+    /// `xps_cpus` of a transmit queue, a mask.
+    XpsCpus,
+}
+
+impl QueueField {
+    /// Returns what stands before the number in the name of a queue that has the file.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::RpsCpus | Self::RpsFlowCnt => "rx-",
+            Self::XpsCpus => "tx-",
+        }
+    }
+
+    /// Returns the number of a queue that has the file, from its name such as `rx-3`.
+    #[must_use]
+    pub fn queue(self, name: &str) -> Option<u32> {
+        let digits = name.strip_prefix(self.prefix())?;
+        let number: u32 = digits.parse().ok()?;
+        // `rx-+1` and `rx-01` name no queue.
+        (number.to_string() == digits).then_some(number)
+    }
 }
 
 /// Files of `/sys/class/net/<link>`.

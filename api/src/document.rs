@@ -54,6 +54,8 @@ struct ReadingForm<'a> {
     via: Option<Channel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local: Option<String>,
 }
 
 impl<'a> ReadingForm<'a> {
@@ -64,6 +66,10 @@ impl<'a> ReadingForm<'a> {
             why: reading.support.why(),
             via: reading.via,
             limits: reading.limits,
+            local: reading
+                .local
+                .as_ref()
+                .map(|local| local.show(&key.knob().domain)),
         }
     }
 }
@@ -254,6 +260,7 @@ enum DomainForm {
         unit: &'static str,
         max: u64,
     },
+    Cpus,
     Text {
         max_bytes: usize,
     },
@@ -275,6 +282,7 @@ impl Serialize for Domain {
                 unit: unit.name(),
                 max,
             },
+            Self::Cpus => DomainForm::Cpus,
             Self::Text { max_len } => DomainForm::Text { max_bytes: max_len },
         };
         form.serialize(serializer)

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::cpus::CpuSet;
 use crate::nearest::nearest;
 use crate::value::Value;
 
@@ -27,12 +28,19 @@ pub enum Domain {
         /// Longest span, in the kernel's unit.
         max: u64,
     },
+    /// A set of CPUs, as a list.
+    Cpus,
     /// Printable text up to a number of bytes; the empty text removes it.
     Text {
         /// Longest text, in bytes.
         max_len: usize,
     },
 }
+
+/// The CPUs of the device's NUMA node, whatever they are on this host.
+const LOCAL: &str = "local";
+/// No CPU at all.
+const NONE: &str = "none";
 
 /// One name of a [`Domain::Choice`].
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +206,20 @@ impl Domain {
                 let nanoseconds = self.parse_duration(*unit, text)?;
                 self.check(Value::Number(nanoseconds), text)
             }
+            Self::Cpus => match text {
+                "" => Err(ValueError::Empty {
+                    expected: self.expected(),
+                }),
+                LOCAL => Ok(Value::Text(LOCAL.to_owned())),
+                NONE => Ok(Value::Text(String::new())),
+                list => match list.parse::<CpuSet>() {
+                    Ok(cpus) => Ok(Value::Text(cpus.to_string())),
+                    Err(_) => Err(ValueError::Form {
+                        text: list.to_owned(),
+                        expected: self.expected(),
+                    }),
+                },
+            },
             Self::Text { max_len } => {
                 if text.len() > *max_len {
                     let text = format!("a text of {} bytes", text.len());
@@ -218,6 +240,12 @@ impl Domain {
         }
     }
 
+    /// Says whether the value is `local`: which CPUs that means, only the device can tell.
+    #[must_use]
+    pub fn is_local(&self, value: &Value) -> bool {
+        matches!((self, value), (Self::Cpus, Value::Text(text)) if text == LOCAL)
+    }
+
     /// Returns what `parse` reads, as a clause such as `expected 68 to 65520 bytes`.
     #[must_use]
     pub fn expected(&self) -> String {
@@ -232,6 +260,7 @@ impl Domain {
                 self.show(&Value::Number(max.saturating_mul(unit.nanoseconds()))),
                 unit.name()
             ),
+            Self::Cpus => format!("expected CPUs such as 0-3,8, or {LOCAL}, or {NONE}"),
             Self::Text { max_len } => format!("expected up to {max_len} bytes of printable text"),
         }
     }
@@ -240,6 +269,7 @@ impl Domain {
     #[must_use]
     pub fn show(&self, value: &Value) -> String {
         match (self, value) {
+            (Self::Cpus, Value::Text(text)) if text.is_empty() => NONE.to_owned(),
             (_, Value::Text(text)) => text.clone(),
             (Self::Choice(choices), Value::Number(raw)) => choices
                 .iter()
@@ -249,7 +279,9 @@ impl Domain {
                     |choice| choice.name.to_owned(),
                 ),
             (Self::Duration { .. }, Value::Number(nanoseconds)) => show_duration(*nanoseconds),
-            (Self::Number { .. } | Self::Text { .. }, Value::Number(number)) => number.to_string(),
+            (Self::Number { .. } | Self::Cpus | Self::Text { .. }, Value::Number(number)) => {
+                number.to_string()
+            }
         }
     }
 
@@ -265,7 +297,7 @@ impl Domain {
         let number = value.number()?;
         match self {
             Self::Duration { unit, .. } => Some(number / unit.nanoseconds()),
-            Self::Choice(_) | Self::Number { .. } | Self::Text { .. } => Some(number),
+            Self::Choice(_) | Self::Number { .. } | Self::Cpus | Self::Text { .. } => Some(number),
         }
     }
 
@@ -274,7 +306,9 @@ impl Domain {
     pub fn from_kernel(&self, raw: u64) -> Value {
         match self {
             Self::Duration { unit, .. } => Value::Number(raw.saturating_mul(unit.nanoseconds())),
-            Self::Choice(_) | Self::Number { .. } | Self::Text { .. } => Value::Number(raw),
+            Self::Choice(_) | Self::Number { .. } | Self::Cpus | Self::Text { .. } => {
+                Value::Number(raw)
+            }
         }
     }
 
@@ -283,7 +317,7 @@ impl Domain {
     pub const fn unit(&self) -> Option<Unit> {
         match self {
             Self::Number { unit, .. } | Self::Duration { unit, .. } => Some(*unit),
-            Self::Choice(_) | Self::Text { .. } => None,
+            Self::Choice(_) | Self::Cpus | Self::Text { .. } => None,
         }
     }
 
@@ -296,7 +330,7 @@ impl Domain {
         let fits = match self {
             Self::Number { min, max, .. } => (*min..=*max).contains(&number),
             Self::Duration { max, .. } => number <= *max,
-            Self::Choice(_) | Self::Text { .. } => true,
+            Self::Choice(_) | Self::Cpus | Self::Text { .. } => true,
         };
         if fits { Ok(value) } else { Err(range()) }
     }
@@ -396,6 +430,7 @@ impl fmt::Display for Domain {
                     unit.name()
                 )
             }
+            Self::Cpus => write!(f, "CPUs such as 0-3,8, or {LOCAL}, or {NONE}"),
             Self::Text { max_len } => write!(f, "text of up to {max_len} bytes"),
         }
     }

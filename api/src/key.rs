@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::channel::Carrier;
 use crate::error::ErrorCode;
 use crate::nearest::nearest;
 use crate::registry::{self, Knob};
@@ -83,12 +84,17 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// The row is no family, or `member` is empty, over 31 bytes or not printable.
+    /// The row is no family, or `member` is empty, over 31 bytes, not printable, or no queue where the
+    /// members are queues.
     pub fn member_of(knob: &'static Knob, member: &str) -> Result<Self, KeyError> {
         let printable = member
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'=');
-        if knob.is_family && printable && (1..=MEMBER_MAX).contains(&member.len()) {
+        let fits = knob.carriers.iter().all(|carrier| match carrier {
+            Carrier::Queue(field) => field.queue(member).is_some(),
+            _ => true,
+        });
+        if knob.is_family && printable && fits && (1..=MEMBER_MAX).contains(&member.len()) {
             Ok(Self {
                 knob,
                 member: Some(member.into()),
@@ -207,6 +213,17 @@ mod tests {
                 matches!(name.parse::<Key>(), Err(KeyError::Member { .. })),
                 "{name}"
             );
+        }
+        for (name, is_one) in [
+            ("rps-cpus.rx-0", true),
+            ("xps-cpus.tx-12", true),
+            ("rps-cpus.tx-0", false),
+            ("rps-cpus.0", false),
+            ("rps-cpus.rx-", false),
+            ("rps-cpus.rx-01", false),
+            ("rps-cpus.rx-../x", false),
+        ] {
+            assert_eq!(name.parse::<Key>().is_ok(), is_one, "{name}");
         }
         let long = format!("feature.{}", "x".repeat(32));
         assert!(long.parse::<Key>().is_err());

@@ -15,6 +15,7 @@
 //! No I/O happens here.
 
 mod channel;
+mod cpus;
 mod desired;
 mod document;
 mod domain;
@@ -36,9 +37,10 @@ mod wants;
 pub use ipoib_core::{abi, limits};
 
 pub use channel::{
-    Carrier, Channel, ChannelsField, CoalesceField, NapiField, RingField, RtnlField, SysfsField,
-    TunableField,
+    Carrier, Channel, ChannelsField, CoalesceField, NapiField, QueueField, RingField, RtnlField,
+    SysfsField, TunableField,
 };
+pub use cpus::{CpuSet, CpuSetError};
 pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};
 pub use domain::{Choice, Domain, Unit, ValueError};
 pub use error::ErrorCode;

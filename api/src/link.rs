@@ -184,6 +184,8 @@ pub struct Reading {
     pub via: Option<Channel>,
     /// The device's own bounds.
     pub limits: Option<Limits>,
+    /// What `local` means for this device, of a set of CPUs.
+    pub local: Option<Value>,
 }
 
 impl Reading {
@@ -195,6 +197,7 @@ impl Reading {
             support: Support::Settable,
             via: Some(via),
             limits: None,
+            local: None,
         }
     }
 
@@ -207,6 +210,7 @@ impl Reading {
             support,
             via: None,
             limits: None,
+            local: None,
         }
     }
 }

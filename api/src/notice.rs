@@ -41,7 +41,8 @@ impl Carrier {
     ///
     /// The ethtool family tells of writes through the old ioctl, too (net/ethtool/ioctl.c), but of
     /// tunables never. NAPI settings have no notification (the netdev family's groups are `mgmt` and
-    /// `page-pool`), neither by netlink nor by file. In-tree ib_ipoib stores `umcast` in silence
+    /// `page-pool`), neither by netlink nor by file, and neither do the CPUs
+    /// of queues (net/core/net-sysfs.c). In-tree ib_ipoib stores `umcast` in silence
     /// (drivers/infiniband/ulp/ipoib/ipoib_main.c); a mode change moves the MTU, which is told.
     /// rtnetlink itself sends nothing for the sizes of GSO and GRO (`do_setlink`, net/core/rtnetlink.c):
     /// they come with the next message about something else.
@@ -55,7 +56,7 @@ impl Carrier {
             Self::Channels(_) => Some(Notice::Channels),
             Self::Feature => Some(Notice::Features),
             Self::PrivateFlag | Self::BatchingFlags => Some(Notice::PrivateFlags),
-            Self::Tunable(_) | Self::Napi(_) => None,
+            Self::Tunable(_) | Self::Napi(_) | Self::Queue(_) => None,
             Self::Sysfs(field) => match field {
                 SysfsField::TxQueueLen
                 | SysfsField::Mtu
@@ -108,7 +109,8 @@ impl Carrier {
             | Self::PrivateFlag
             | Self::BatchingFlags
             | Self::Tunable(_)
-            | Self::Napi(_) => false,
+            | Self::Napi(_)
+            | Self::Queue(_) => false,
         }
     }
 }
@@ -159,6 +161,9 @@ mod tests {
             "napi-defer-hard-irqs",
             "irq-suspend-timeout",
             "napi-threaded",
+            "rps-cpus",
+            "rps-flow-cnt",
+            "xps-cpus",
             "cm-copybreak",
         ];
         assert_eq!(polled(true), expected);

@@ -140,6 +140,7 @@ fn values(domain: &Domain) -> String {
                 domain.show(&domain.from_kernel(*max))
             )
         }
+        Domain::Cpus => "CPUs such as `0-3,8`, `local`, `none`".to_owned(),
         Domain::Text { max_len } => format!("text of up to {max_len} bytes"),
     }
 }

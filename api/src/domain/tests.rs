@@ -88,6 +88,31 @@ fn texts_are_printable_and_short() {
 }
 
 #[test]
+fn cpus_are_lists_or_words() {
+    let cpus = |text: &str| {
+        Domain::Cpus
+            .parse(text)
+            .map(|value| Domain::Cpus.show(&value))
+    };
+    for (text, shown) in [
+        ("3,0-2", "0-3"),
+        ("local", "local"),
+        ("none", "none"),
+        ("7", "7"),
+    ] {
+        assert_eq!(cpus(text).as_deref(), Ok(shown));
+    }
+    refuses(
+        &Domain::Cpus,
+        "all",
+        "expected CPUs such as 0-3,8, or local, or none",
+    );
+    assert!(matches!(cpus(""), Err(ValueError::Empty { .. })));
+    let local = Domain::Cpus.parse("local").unwrap();
+    assert!(Domain::Cpus.is_local(&local) && !Domain::Text { max_len: 9 }.is_local(&local));
+}
+
+#[test]
 fn times_print_in_their_largest_whole_unit() {
     for (nanoseconds, text) in [
         (0, "0"),
@@ -111,7 +136,7 @@ proptest! {
 
     #[test]
     fn any_text_is_a_value_or_an_error(text in ".*") {
-        for domain in [MTU, USECS, NSECS, MODE, Domain::SWITCH, Domain::Text { max_len: 16 }] {
+        for domain in [MTU, USECS, NSECS, MODE, Domain::SWITCH, Domain::Cpus, Domain::Text { max_len: 16 }] {
             if let Ok(value) = domain.parse(&text) {
                 prop_assert_eq!(domain.parse(&domain.show(&value)), Ok(value));
             }

@@ -9,6 +9,7 @@ mod ethtool;
 mod ipoib;
 mod link;
 mod napi;
+mod queues;
 
 use crate::channel::Carrier;
 use crate::domain::Domain;
@@ -104,12 +105,13 @@ const fn group(title: &'static str, knobs: &'static [Knob]) -> Group {
 }
 
 /// Every group, in the order of the documentation.
-pub static GROUPS: [Group; 7] = [
+pub static GROUPS: [Group; 8] = [
     group("link", link::KNOBS),
     group("IPoIB", ipoib::KNOBS),
     group("NAPI", napi::KNOBS),
     group("interrupt coalescing", ethtool::COALESCING),
     group("rings and channels", ethtool::QUEUES),
+    group("CPUs of queues", queues::KNOBS),
     group("features and flags", ethtool::FLAGS),
     group("batching driver", driver::KNOBS),
 ];

@@ -10,5 +10,6 @@ mod every_knob;
 mod names;
 mod output;
 mod privilege;
+mod queues;
 mod races;
 mod support;

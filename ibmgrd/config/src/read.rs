@@ -6,13 +6,16 @@ mod matches;
 
 use std::collections::HashMap;
 
-use ibmgr_api::{ChildKind, Match, nearest};
+use ibmgr_api::{ChildKind, LinkName, Match, nearest};
 
 use crate::diagnostic::{Diagnostic, FOUND_MAX};
 use crate::model::{Bundle, ChildRule, LinkRule, Model, Profile};
 use crate::text::{Spot, Text};
 use crate::tree::{Body, Entry, Node};
 use crate::words;
+
+/// Longest name of an interface, bytes: `IFNAMSIZ` less the terminator.
+const NAME_MAX: usize = 15;
 
 /// Reads the tree of a file. Whether the model can be used tell the findings.
 pub(crate) fn read(text: &Text, tree: Node, found: &mut Vec<Diagnostic>) -> Model {
@@ -212,6 +215,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Refuses a name that only an alternative one can have.
+    fn check_length(&mut self, name: Option<&LinkName>, spot: Spot) {
+        if let Some(name) = name.filter(|name| name.as_str().len() > NAME_MAX) {
+            let message = format!("'{name}' has more than {NAME_MAX} bytes, and names no child");
+            self.wrong(spot, message);
+        }
+    }
+
     fn profiles(&mut self, entry: Entry) -> Vec<Profile> {
         let Some(entries) = self.table(entry, "'profile'") else {
             return Vec::new();
@@ -295,6 +306,7 @@ impl Reader<'_> {
                 words::NAME => {
                     let text = self.scalar(&entry, "a name");
                     name = text.and_then(|text| self.parsed(&text, entry.value.spot));
+                    self.check_length(name.as_ref(), entry.value.spot);
                 }
                 words::PRESENT => is_present = self.boolean(&entry).unwrap_or(true),
                 _ => self.bundle_entry(&mut bundle, entry, "a child", &words::OF_CHILD),

@@ -219,6 +219,11 @@ fn value(domain: &Domain) -> Json {
             { "type": "integer", "minimum": 0, "maximum": max },
             { "type": "string", "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+ *(ns|us|\u{b5}s|\u{3bc}s|ms|s)?)$" },
         ] }),
+        Domain::Cpus => json!({ "anyOf": [
+            { "enum": ["local", "none"] },
+            { "type": "string", "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$" },
+            { "type": "integer", "minimum": 0, "maximum": 8191 },
+        ] }),
         Domain::Text { max_len } => json!({ "type": "string", "maxLength": max_len }),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ibmgr_api::{
     Assignment, Carrier, Channel, Key, Link, Outcome, Plan, PlanError, Reading, Report, ReportLine,
-    Skip, Step, Support,
+    Skip, Step, Support, Value,
 };
 
 use crate::order::rank;
@@ -89,10 +89,11 @@ pub fn plan(link: &Link, wants: &[Assignment]) -> Result<Plan, PlanError> {
                 key: key.clone(),
             })?;
         let no_effect = admit(link, want, reading)?;
-        if reading.value.as_ref() == Some(&want.value) && !unsettled.contains(key) {
+        let wanted = on_device(link, want, reading)?;
+        if reading.value.as_ref() == Some(wanted) && !unsettled.contains(key) {
             skips.push(Skip {
                 key: key.clone(),
-                value: want.value.clone(),
+                value: wanted.clone(),
                 no_effect,
             });
             continue;
@@ -105,7 +106,7 @@ pub fn plan(link: &Link, wants: &[Assignment]) -> Result<Plan, PlanError> {
         steps.push(Step {
             key: key.clone(),
             from: reading.value.clone(),
-            to: want.value.clone(),
+            to: wanted.clone(),
             carrier: carrier_on(key, channel)?,
             no_effect,
         });
@@ -134,7 +135,7 @@ pub fn rejected(link: &Link, wants: &[Assignment]) -> Report {
                 why: error.why(),
                 code: error.code(),
             },
-            Some(Ok(_)) if now.as_ref() == Some(&want.value) => Outcome::AlreadySo,
+            Some(Ok(_)) if is_so(link, want) => Outcome::AlreadySo,
             Some(Ok(_)) | None => Outcome::NotTried,
         };
         ReportLine {
@@ -149,6 +150,33 @@ pub fn rejected(link: &Link, wants: &[Assignment]) -> Report {
         link: link.name.clone(),
         lines: sorted.into_iter().map(line).collect(),
     }
+}
+
+fn is_so(link: &Link, want: &Assignment) -> bool {
+    link.readings.get(&want.key).is_some_and(|reading| {
+        let wanted = on_device(link, want, reading).ok();
+        wanted.is_some() && reading.value.as_ref() == wanted
+    })
+}
+
+/// Returns the wanted value as the device has it: `local` is the CPUs of its NUMA node.
+fn on_device<'a>(
+    link: &Link,
+    want: &'a Assignment,
+    reading: &'a Reading,
+) -> Result<&'a Value, PlanError> {
+    if !want.key.knob().domain.is_local(&want.value) {
+        return Ok(&want.value);
+    }
+    reading
+        .local
+        .as_ref()
+        .ok_or_else(|| PlanError::Unsupported {
+            link: link.name.clone(),
+            key: want.key.clone(),
+            why: "the kernel does not tell which CPUs are near this device; write their numbers"
+                .to_owned(),
+        })
 }
 
 /// Says whether the device can take `want`; returns why it would have no effect, if so.

@@ -17,6 +17,28 @@ use nix::unistd::{AccessFlags, faccessat, read, write};
 /// Longest text of a file; sysfs gives at most a page.
 const PAGE: usize = 4096;
 
+/// A file of one queue of an interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// `rx-` or `tx-`.
+    pub prefix: &'static str,
+    /// Its number.
+    pub number: u32,
+    /// The file's name.
+    pub file: &'static str,
+}
+
+impl Queue {
+    fn path(self, link: &LinkName) -> String {
+        let Self {
+            prefix,
+            number,
+            file,
+        } = self;
+        format!("{link}/queues/{prefix}{number}/{file}")
+    }
+}
+
 /// The directory `class/net` of a sysfs.
 #[derive(Debug)]
 pub struct Sysfs {
@@ -59,13 +81,12 @@ impl Sysfs {
     ///
     /// `ENOENT` when there is no such interface or file, or what the driver says.
     pub fn read(&self, link: &LinkName, file: &'static str) -> io::Result<String> {
+        self.read_path(&path(link, file))
+    }
+
+    fn read_path(&self, path: &str) -> io::Result<String> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-        let file = openat(
-            self.directory.as_fd(),
-            &path(link, file)[..],
-            flags,
-            Mode::empty(),
-        )?;
+        let file = openat(self.directory.as_fd(), path, flags, Mode::empty())?;
         let mut buffer = [0; PAGE];
         let length = read(&file, &mut buffer)?;
         let text = String::from_utf8_lossy(&buffer[..length]);
@@ -78,19 +99,36 @@ impl Sysfs {
     ///
     /// `EACCES` when the file's mode forbids it, `EPERM` without the capability, or what the driver says.
     pub fn write(&self, link: &LinkName, file: &'static str, text: &str) -> io::Result<()> {
+        self.write_path(&path(link, file), text)
+    }
+
+    fn write_path(&self, path: &str, text: &str) -> io::Result<()> {
         let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        let file = openat(
-            self.directory.as_fd(),
-            &path(link, file)[..],
-            flags,
-            Mode::empty(),
-        )?;
+        let file = openat(self.directory.as_fd(), path, flags, Mode::empty())?;
         let written = write(&file, text.as_bytes())?;
         if written == text.len() {
             Ok(())
         } else {
             Err(io::ErrorKind::WriteZero.into())
         }
+    }
+
+    /// Reads a file of a queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sysfs::read`].
+    pub fn read_queue(&self, link: &LinkName, queue: Queue) -> io::Result<String> {
+        self.read_path(&queue.path(link))
+    }
+
+    /// Writes a file of a queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sysfs::write`].
+    pub fn write_queue(&self, link: &LinkName, queue: Queue, text: &str) -> io::Result<()> {
+        self.write_path(&queue.path(link), text)
     }
 
     /// Says whether the interface has the file. The in-tree driver has `parent` in the directories of
@@ -153,6 +191,28 @@ mod tests {
         assert!(sysfs.has(&ib0, "ipoib/batching") && !sysfs.has(&ib0, "parent"));
         let error = sysfs.read(&ib0, "mode").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn files_of_queues_are_below_their_queue() {
+        let (root, sysfs) = fake();
+        let ib0: LinkName = "ib0".parse().unwrap();
+        let folder = root.path().join("class/net/ib0/queues/rx-3");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("rps_cpus"), "00000003\n").unwrap();
+        let queue = |number| Queue {
+            prefix: "rx-",
+            number,
+            file: "rps_cpus",
+        };
+        assert_eq!(sysfs.read_queue(&ib0, queue(3)).unwrap(), "00000003");
+        sysfs.write_queue(&ib0, queue(3), "f").unwrap();
+        assert!(
+            fs::read_to_string(folder.join("rps_cpus"))
+                .unwrap()
+                .starts_with('f')
+        );
+        assert!(sysfs.read_queue(&ib0, queue(4)).is_err());
     }
 
     #[test]

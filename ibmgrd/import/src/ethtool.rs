@@ -81,7 +81,7 @@ pub(crate) fn set(
         Domain::Choice(_) => Form::Switch,
         Domain::Duration { .. } => Form::Usecs,
         Domain::Number { .. } => Form::Number,
-        Domain::Text { .. } => Form::Text,
+        Domain::Text { .. } | Domain::Cpus => Form::Text,
     };
     let before = found.settings.len();
     found.set(&knob, form, entry, None, notes);

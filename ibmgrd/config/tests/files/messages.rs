@@ -61,7 +61,7 @@ link:
             "4:11: mode: 'conected' is not one of datagram, connected | did you mean 'connected'?",
             "6:15: P_Key 0x8000 names no partition: its low 15 bits are zero",
             "7:9: this child has no P_Key | add pkey = 0x8001",
-            "7:15: 'a/b' cannot name an interface: 1 to 15 characters without white space, '/' or ':'",
+            "7:15: 'a/b' cannot name an interface: 1 to 127 bytes without white space, '/' or ':'",
             "8:15: 'netlnk' is no kind | did you mean 'netlink'?",
         ],
     );
@@ -240,6 +240,16 @@ fn yaml_that_grows_or_nests_without_end_is_refused() {
     assert!(
         found[0].starts_with("2:1: a file holds one document"),
         "{found:?}"
+    );
+}
+
+#[test]
+fn a_childs_name_is_short() {
+    let text = "[[link]]\nmatch = { name = \"ib0\" }\n[[link.child]]\npkey = 1\nname = \"sixteen-letters-\"\n";
+    assert_found(
+        "a.toml",
+        text,
+        &["5:8: 'sixteen-letters-' has more than 15 bytes, and names no child"],
     );
 }
 

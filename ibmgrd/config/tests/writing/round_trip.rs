@@ -29,6 +29,15 @@ fn value(key: &Key, number: u64, text: &str) -> Value {
             .knob()
             .domain
             .from_kernel(number % max.saturating_add(1).max(1)),
+        Domain::Cpus => {
+            let list = [
+                "local".to_owned(),
+                "none".to_owned(),
+                format!("0-{}", number % 64),
+            ];
+            let at = usize::try_from(number % 3).unwrap_or(0);
+            key.knob().domain.parse(&list[at]).expect("CPUs")
+        }
         Domain::Text { .. } => {
             let parsed = key.knob().domain.parse(text);
             parsed.unwrap_or_else(|_| Value::Text(String::new()))

@@ -34,7 +34,9 @@ impl Source {
             Carrier::Feature => Self::Ethtool(Ask::Features),
             Carrier::PrivateFlag | Carrier::BatchingFlags => Self::Ethtool(Ask::PrivateFlags),
             Carrier::Napi(_) => Self::Napis,
-            Carrier::Rtnl(_) | Carrier::Tunable(_) | Carrier::Sysfs(_) => return None,
+            Carrier::Rtnl(_) | Carrier::Tunable(_) | Carrier::Queue(_) | Carrier::Sysfs(_) => {
+                return None;
+            }
         })
     }
 }

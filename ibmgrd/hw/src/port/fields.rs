@@ -2,9 +2,10 @@
 //! Registry fields to the kernel's numbers and files. Each match is exhaustive: a new field of the
 //! registry does not compile until it has its row here.
 
-use ibmgr_api::{ChannelsField, CoalesceField, NapiField, RingField, SysfsField};
+use ibmgr_api::{ChannelsField, CoalesceField, NapiField, QueueField, RingField, SysfsField};
 
 use crate::netdev::{Napi, NapiChange};
+use crate::sysfs::Queue;
 use crate::uapi::*;
 
 pub(super) const fn coalesce(field: CoalesceField) -> u16 {
@@ -99,6 +100,20 @@ pub(super) fn napi_change(field: NapiField, raw: u64) -> Option<NapiChange> {
             ..nothing
         },
     })
+}
+
+/// Returns the file of a queue.
+pub(super) const fn queue(field: QueueField, number: u32) -> Queue {
+    let file = match field {
+        QueueField::RpsCpus => "rps_cpus",
+        QueueField::RpsFlowCnt => "rps_flow_cnt",
+        QueueField::XpsCpus => "xps_cpus",
+    };
+    Queue {
+        prefix: field.prefix(),
+        number,
+        file,
+    }
 }
 
 /// Returns the file below `/sys/class/net/<link>`.

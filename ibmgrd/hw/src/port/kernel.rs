@@ -27,6 +27,12 @@ impl Kernel {
         }
     }
 
+    /// Returns the list of CPUs that are online.
+    pub(super) fn online_cpus(&self) -> Option<String> {
+        let list = std::fs::read_to_string(self.root.join("devices/system/cpu/online")).ok()?;
+        Some(list.trim_end().to_owned())
+    }
+
     /// Returns sysfs, or why it cannot be used.
     pub(super) fn sysfs(&mut self) -> Result<&Sysfs, String> {
         let sysfs = match self.opened.take() {

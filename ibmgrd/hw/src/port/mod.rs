@@ -19,7 +19,9 @@ mod write;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ibmgr_api::{Carrier, Channel, Key, Link, LinkName, Pkey, Value, nearest, registry};
+use ibmgr_api::{
+    Carrier, Channel, Key, Link, LinkName, Pkey, QueueField, Value, nearest, registry,
+};
 use ibmgrd_engine::{Keys, Port, PortError, Query, Target};
 
 use crate::ethtool::Answer;
@@ -328,6 +330,26 @@ impl Device<'_> {
                     .flatten()
                     .flat_map(|flags| &flags.flags);
                 Ok(flags.map(|(name, _)| name.clone()).collect())
+            }
+            Carrier::Queue(field) => {
+                let count = match field {
+                    QueueField::RpsCpus | QueueField::RpsFlowCnt => self.link.rx_queues,
+                    QueueField::XpsCpus => self.link.tx_queues,
+                };
+                let name = self.name.clone();
+                let Ok(sysfs) = self.sysfs() else {
+                    return Ok(Vec::new());
+                };
+                // A device may use fewer queues than it has.
+                let is_there = |number: &u32| {
+                    sysfs
+                        .read_queue(&name, fields::queue(field, *number))
+                        .is_ok()
+                };
+                let numbers = (0..count.unwrap_or(0)).take_while(is_there);
+                Ok(numbers
+                    .map(|number| format!("{}{number}", field.prefix()))
+                    .collect())
             }
             Carrier::Rtnl(_)
             | Carrier::Coalesce(_)

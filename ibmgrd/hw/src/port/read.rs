@@ -2,8 +2,8 @@
 //! Reading a knob: carriers in their order, and what the device says through each.
 
 use ibmgr_api::{
-    Carrier, Channel, Domain, Key, Limits, Link, NapiField, Reading, RtnlField, Support,
-    SysfsField, TunableField, Value, abi, limits::CQ_MODERATION, nearest,
+    Carrier, Channel, CpuSet, Domain, Key, Limits, Link, NapiField, QueueField, Reading, RtnlField,
+    Support, SysfsField, TunableField, Value, abi, limits::CQ_MODERATION, nearest,
 };
 use ibmgrd_engine::PortError;
 
@@ -102,6 +102,7 @@ impl Device<'_> {
             Carrier::BatchingFlags => self.batching_flags(),
             Carrier::Tunable(TunableField::RxCopybreak) => self.copybreak()?.map(Found::of),
             Carrier::Napi(field) => self.napi(field, &key.knob().domain),
+            Carrier::Queue(field) => self.queue(field, key),
             Carrier::Sysfs(field) => self.file(field, &key.knob().domain),
         };
         Ok(match told {
@@ -111,6 +112,8 @@ impl Device<'_> {
                 support,
                 limits,
             }) => {
+                let is_cpus = matches!(key.knob().domain, Domain::Cpus);
+                let local = is_cpus.then(|| self.local_cpus()).flatten();
                 let ignored = self.driver.ignores(carrier, self.is_connected());
                 let support = match (support, ignored) {
                     (Support::Settable, Some(why)) => Support::StoredNoEffect(why.to_owned()),
@@ -121,6 +124,7 @@ impl Device<'_> {
                     support,
                     via: Some(carrier.channel()),
                     limits,
+                    local: local.map(|cpus| Value::Text(cpus.to_string())),
                 }
             }
         })
@@ -322,7 +326,7 @@ impl Device<'_> {
         }
         let odd = || format!("{file} holds '{}'", text.escape_debug());
         let value = match domain {
-            Domain::Text { .. } => Value::Text(text),
+            Domain::Text { .. } | Domain::Cpus => Value::Text(text),
             Domain::Choice(_) => domain.parse(&text).map_err(|_| odd())?,
             Domain::Number { .. } | Domain::Duration { .. } => {
                 domain.from_kernel(text.parse().map_err(|_| odd())?)
@@ -338,6 +342,44 @@ impl Device<'_> {
             value: Some(value),
             ..found
         })
+    }
+
+    /// Reads a file of the queue that the key's member names.
+    fn queue(&mut self, field: QueueField, key: &Key) -> Told<Found> {
+        let member = key.member().unwrap_or_default();
+        let number = field.queue(member).ok_or("no queue has such a name")?;
+        let name = self.name.clone();
+        let text = self
+            .sysfs()?
+            .read_queue(&name, fields::queue(field, number));
+        let text = text.map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOENT) => {
+                format!("it has no queue {member}, or the kernel no such setting of queues")
+            }
+            _ => format!("reading it: {error}"),
+        })?;
+        let odd = || format!("the kernel says '{}'", text.escape_debug());
+        Ok(Found::of(match field {
+            QueueField::RpsCpus | QueueField::XpsCpus => {
+                Value::Text(CpuSet::from_mask(&text).map_err(|_| odd())?.to_string())
+            }
+            QueueField::RpsFlowCnt => Value::Number(text.parse().map_err(|_| odd())?),
+        }))
+    }
+
+    /// Returns the CPUs of the device's NUMA node; of a virtual interface, all that are online.
+    fn local_cpus(&mut self) -> Option<CpuSet> {
+        let name = self.name.clone();
+        let is_physical = self.link.parent_device.is_some();
+        let sysfs = self.sysfs().ok()?;
+        // A virtio device leaves it to the one that it is on.
+        let files = ["device/local_cpulist", "device/../local_cpulist"];
+        let near = files.iter().find_map(|file| sysfs.read(&name, file).ok());
+        let list = match near {
+            Some(list) if is_physical => list,
+            _ => self.kernel.online_cpus()?,
+        };
+        list.parse().ok()
     }
 
     /// Says whether the device certainly has no NAPI instance: those of a down one are not listed.

@@ -3,7 +3,10 @@
 
 use std::io;
 
-use ibmgr_api::{Carrier, Domain, Key, NapiField, RtnlField, SysfsField, TunableField, Value, abi};
+use ibmgr_api::{
+    Carrier, CpuSet, Domain, Key, NapiField, QueueField, RtnlField, SysfsField, TunableField,
+    Value, abi,
+};
 use ibmgrd_engine::{PortError, Target};
 
 use super::errors::{Failure, INIT_NET_ADMIN, NET_ADMIN, ROOT, unanswered};
@@ -44,6 +47,7 @@ impl<'a> Write<'a> {
             }
             Carrier::Tunable(TunableField::RxCopybreak) => self.copybreak(),
             Carrier::Napi(field) => self.napi(field),
+            Carrier::Queue(field) => self.queue(field),
             Carrier::Sysfs(field) => self.file(field),
         }
     }
@@ -290,7 +294,7 @@ impl<'a> Write<'a> {
     fn file(&mut self, field: SysfsField) -> Result<(), PortError> {
         let link = self.link()?;
         let mut text = match &self.key.knob().domain {
-            Domain::Text { .. } => self.text(),
+            Domain::Text { .. } | Domain::Cpus => self.text(),
             domain @ Domain::Choice(_) if fields::is_named(field) => domain.show(self.value),
             Domain::Choice(_) | Domain::Number { .. } | Domain::Duration { .. } => {
                 self.number()?.to_string()
@@ -307,6 +311,39 @@ impl<'a> Write<'a> {
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => failure
                     .unsupported(format!("the interface has no file {}", fields::file(field))),
+                io::ErrorKind::ReadOnlyFilesystem => {
+                    failure.refused(libc::EROFS, "sysfs is mounted read-only here (EROFS)")
+                }
+                _ => failure.io(error),
+            })
+    }
+
+    /// Writes a file of the queue that the key's member names.
+    fn queue(&mut self, field: QueueField) -> Result<(), PortError> {
+        let link = self.link()?;
+        let failure = self.failure(ROOT);
+        let member = self.key.member().unwrap_or_default();
+        let number = field
+            .queue(member)
+            .ok_or_else(|| failure.unsupported("no queue has such a name"))?;
+        let text = match field {
+            QueueField::RpsCpus | QueueField::XpsCpus => {
+                let cpus: Result<CpuSet, _> = self.text().parse();
+                cpus.map_err(|error| failure.refused(libc::EINVAL, error.to_string()))?
+                    .mask()
+            }
+            QueueField::RpsFlowCnt => self.number()?.to_string(),
+        };
+        let name = &self.target.name;
+        let sysfs = self.kernel.sysfs_of(name, link.index, &link.address);
+        let sysfs = sysfs.map_err(|why| failure.unsupported(why))?;
+        let queue = fields::queue(field, number);
+        sysfs
+            .write_queue(name, queue, &format!("{text}\n"))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => failure.unsupported(format!(
+                    "it has no queue {member}, or no such setting of it"
+                )),
                 io::ErrorKind::ReadOnlyFilesystem => {
                     failure.refused(libc::EROFS, "sysfs is mounted read-only here (EROFS)")
                 }

@@ -144,6 +144,7 @@ impl Known {
                 | Carrier::BatchingFlags
                 | Carrier::Tunable(_)
                 | Carrier::Napi(_)
+                | Carrier::Queue(_)
                 | Carrier::Sysfs(_) => false,
             });
             differs || remakes_napis && has_napi_carrier(knob)

@@ -4,6 +4,8 @@
 //! Names of knobs and words such as `stored-no-effect` are never renamed. What is absent is left out;
 //! only `value` is `null` when there is none. docs/ibctl.md shows each form.
 
+mod host;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

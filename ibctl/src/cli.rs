@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use ibmgr_api::{Channel, ErrorCode};
+use ibmgr_api::{Channel, Domain, ErrorCode, Unit};
 use ibmgrd_import::Format as Import;
 
 /// Shows, changes and explains the knobs of network interfaces, IPoIB first of all.
@@ -26,7 +27,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 
-    /// Form of output and errors: table (the default) or json
+    /// Form of the output: table (the default) or json
     #[arg(
         short,
         long,
@@ -157,6 +158,46 @@ Examples:
         all_kinds: bool,
     },
 
+    /// Bring interfaces to what files declare: all of it, or nothing
+    #[command(after_help = "\
+Folders stand for their .toml and .yaml files. Everything is planned first,
+and put back when one thing fails. With --confirm-within it is put back, too,
+unless 'ibctl confirm' comes in time: even if this program is gone by then.
+
+Examples:
+  ibctl apply fabric.toml
+  ibctl apply /etc/ibmgr/conf.d --dry-run
+  ibctl apply fabric.toml --confirm-within 60s")]
+    Apply {
+        /// Files, or folders of them; later ones win
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Put all back unless confirmed within this time
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        confirm_within: Option<Duration>,
+        /// Print the steps in their order, change nothing
+        #[arg(long, conflicts_with = "confirm_within")]
+        dry_run: bool,
+    },
+
+    /// Keep what 'apply --confirm-within' changed
+    Confirm,
+
+    /// Take back a change that waits to be confirmed, or was interrupted
+    Rollback,
+
+    /// Tell whether a change is pending, and how the last one went
+    Status,
+
+    /// Waits for a change to be confirmed, and takes it back when it was not
+    #[command(hide = true)]
+    AwaitConfirmation {
+        /// The change
+        id: String,
+        /// Nanoseconds since boot
+        by: u64,
+    },
+
     /// Tell what a knob is, which values it takes and what a change does
     #[command(after_help = "\
 Examples:
@@ -181,6 +222,20 @@ fn formats_help() -> String {
     // In two lines, for narrow terminals.
     let (first, second) = names.split_at(names.len() / 2);
     format!("{},\n{}", first.join(", "), second.join(", "))
+}
+
+/// Reads a time of at least a second and at most a day, such as `60s`.
+fn time(text: &str) -> Result<Duration, String> {
+    const TIME: Domain = Domain::Duration {
+        unit: Unit::Nanoseconds,
+        max: 24 * 3600 * 1_000_000_000,
+    };
+    let value = TIME.parse(text).map_err(|error| error.to_string())?;
+    let time = Duration::from_nanos(value.number().unwrap_or_default());
+    if time < Duration::from_secs(1) {
+        return Err("nobody can confirm within less than a second; write 60s".to_owned());
+    }
+    Ok(time)
 }
 
 fn channels() -> impl TypedValueParser<Value = Channel> {

@@ -3,9 +3,13 @@
 
 use std::error::Error as _;
 use std::io::{self, Write};
+use std::time::Duration;
 
-use ibmgr_api::{ErrorCode, Key, KeyError, LinkName, LinkNameError, PlanError, ValueError};
-use ibmgrd_engine::PortError;
+use ibmgr_api::{
+    ErrorCode, HostPlan, HostRefusal, Key, KeyError, LinkName, LinkNameError, PlanError, ValueError,
+};
+use ibmgrd_engine::{JournalError, PortError};
+use ibmgrd_state::StateError;
 use serde::Serialize;
 
 use crate::cli::Format;
@@ -70,9 +74,54 @@ pub enum Error {
         /// What the system said.
         source: Option<io::Error>,
     },
+    /// What was declared cannot be done, and nothing was changed.
+    #[error("{}", refusals(.0))]
+    Refused(Box<HostPlan>),
+    /// A change of the host that did not go as declared.
+    #[error("{message}")]
+    Host {
+        /// What went wrong, and in what state things are.
+        message: String,
+        /// The gravest code of the report.
+        code: ErrorCode,
+    },
+    /// An earlier change waits to be confirmed.
+    #[error(
+        "an earlier change waits {} s more to be confirmed: nothing was changed",
+        left.as_secs()
+    )]
+    Unconfirmed {
+        /// The time that is left.
+        left: Duration,
+    },
+    /// There is no change that could be confirmed or taken back.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// The process that would take an unconfirmed change back could not be started.
+    #[error("what takes an unconfirmed change back could not be started: nothing was changed")]
+    Guard(#[source] io::Error),
+    /// The state on disk cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A note could not be kept.
+    #[error("{0}")]
+    Journal(String),
     /// The output could not be written.
     #[error("the output could not be written")]
     Output(#[from] io::Error),
+}
+
+fn refusals(plan: &HostPlan) -> String {
+    match plan.refused.as_slice() {
+        [] => "the plan was refused".to_owned(),
+        [one] => format!("{one}; nothing was changed"),
+        [first, rest @ ..] => {
+            format!(
+                "{first}, and {} more cannot be done; nothing was changed",
+                rest.len()
+            )
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -92,9 +141,13 @@ struct Form<'a> {
 }
 
 impl Error {
+    pub(crate) fn journal(error: JournalError) -> Self {
+        Self::Journal(error.to_string())
+    }
+
     /// Returns the code that decides the exit status.
     #[must_use]
-    pub const fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Usage(_) => ErrorCode::Usage,
             Self::Key(error) => error.code(),
@@ -104,6 +157,15 @@ impl Error {
             Self::Plan(error) => error.code(),
             Self::Set { code, .. } | Self::Files { code, .. } => *code,
             Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
+            Self::Refused(plan) => {
+                let first = plan.refused.first();
+                first.map_or(ErrorCode::Internal, HostRefusal::code)
+            }
+            Self::Host { code, .. } => *code,
+            Self::Unconfirmed { .. } | Self::Nothing(_) => ErrorCode::Pending,
+            Self::Guard(_) => ErrorCode::Kernel,
+            Self::State(error) => error.code(),
+            Self::Journal(_) => ErrorCode::Journal,
         }
     }
 
@@ -123,6 +185,13 @@ impl Error {
             | Self::LinkName(_)
             | Self::Value { .. }
             | Self::Files { .. }
+            | Self::Refused(_)
+            | Self::Host { .. }
+            | Self::Unconfirmed { .. }
+            | Self::Nothing(_)
+            | Self::Guard(_)
+            | Self::State(_)
+            | Self::Journal(_)
             | Self::Output(_) => None,
         }
     }
@@ -137,6 +206,13 @@ impl Error {
             | Self::LinkName(_)
             | Self::Unreported { .. }
             | Self::Files { .. }
+            | Self::Refused(_)
+            | Self::Host { .. }
+            | Self::Unconfirmed { .. }
+            | Self::Nothing(_)
+            | Self::Guard(_)
+            | Self::State(_)
+            | Self::Journal(_)
             | Self::Output(_) => None,
         }
     }
@@ -175,6 +251,11 @@ impl Error {
                     .to_owned(),
             ),
             ErrorCode::Timeout => Some("try again; the kernel may be busy".to_owned()),
+            ErrorCode::Pending if matches!(self, Self::Unconfirmed { .. }) => {
+                Some("'ibctl confirm' keeps it, 'ibctl rollback' takes it back".to_owned())
+            }
+            ErrorCode::Pending => Some("'ibctl status' tells how things stand".to_owned()),
+            ErrorCode::Journal => Some("make /run/ibmgr writable, or make room there".to_owned()),
             _ => None,
         }
     }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command `ibctl`, on any [`Port`].
+//! The command `ibctl`, on any [`Host`].
 //!
 //! [`run`] is the whole command: it reads the words, does the work, writes the output and returns the
 //! exit status, which comes from [`ErrorCode`](ibmgr_api::ErrorCode) alone. Only what is printed is
 //! read from the kernel.
 
+mod apply;
 mod cli;
 mod error;
 mod explain;
 mod get;
+mod host;
 mod import;
-mod lock;
 mod report;
 mod request;
 mod set;
@@ -21,10 +22,12 @@ mod text;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use ibmgrd_engine::{Port, PortError};
+use ibmgrd_engine::{Host, PortError};
+use ibmgrd_state::Store;
 use serde::Serialize;
 
 pub use cli::{Cli, Format, Verb};
@@ -36,6 +39,11 @@ pub struct Environment<'a, P> {
     pub open: &'a dyn Fn() -> Result<P, PortError>,
     /// File that keeps two sets from running at once; `None` for a kernel that nobody shares.
     pub lock: Option<&'a Path>,
+    /// Where changes of whole hosts are kept, for the kernel of a connection.
+    pub store: &'a dyn Fn(&mut P) -> Result<Store, PortError>,
+    /// Starts the process that takes a change back which is not confirmed: it runs `await-confirmation`
+    /// with the change's id and the time of [`ibmgrd_state::boottime`] that it must be confirmed by.
+    pub guard: &'a dyn Fn(&str, Duration) -> io::Result<()>,
     /// Where the output goes, buffered by the caller.
     pub stdout: &'a mut dyn Write,
     /// Where errors go.
@@ -45,17 +53,25 @@ pub struct Environment<'a, P> {
 /// Runs one command and returns its exit status.
 ///
 /// `args` starts with the name of the program. A reader of the output that went away is no failure.
-pub fn run<P: Port>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
+pub fn run<P: Host>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
     let Environment {
         open,
         lock,
+        store,
+        guard,
         stdout,
         stderr,
     } = environment;
+    let kernel = Kernel {
+        open,
+        lock,
+        store,
+        guard,
+    };
     let (result, format) = match Cli::try_parse_from(args) {
         Ok(cli) => {
             let format = cli.output;
-            (verb(cli, open, lock, stdout, stderr), format)
+            (verb(cli, &kernel, stdout, stderr), format)
         }
         Err(error)
             if matches!(
@@ -84,14 +100,30 @@ pub fn run<P: Port>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
     }
 }
 
-fn verb<P: Port>(
+/// The parts of the environment that verbs work with.
+struct Kernel<'a, P> {
+    open: &'a dyn Fn() -> Result<P, PortError>,
+    lock: Option<&'a Path>,
+    store: &'a dyn Fn(&mut P) -> Result<Store, PortError>,
+    guard: &'a dyn Fn(&str, Duration) -> io::Result<()>,
+}
+
+impl<P: Host> Kernel<'_, P> {
+    fn open(&self) -> Result<(P, Store), Error> {
+        let mut host = (self.open)()?;
+        let store = (self.store)(&mut host)?;
+        Ok((host, store))
+    }
+}
+
+fn verb<P: Host>(
     cli: Cli,
-    open: &dyn Fn() -> Result<P, PortError>,
-    lock: Option<&Path>,
+    kernel: &Kernel<'_, P>,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<(), Error> {
     let format = cli.output;
+    let (open, lock) = (kernel.open, kernel.lock);
     match cli.verb {
         Verb::Show { link: None } => show::all(&mut open()?, format, stdout),
         Verb::Show { link: Some(link) } => {
@@ -112,7 +144,7 @@ fn verb<P: Port>(
             if dry_run {
                 return set::dry_run(&mut open()?, request, format, stdout);
             }
-            let _lock = lock.map(lock::hold).transpose()?;
+            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let link = request.link.clone();
             let _postponed = signals::Postponed::until_dropped();
             let done = set::set(&mut open()?, request, format, stdout);
@@ -141,6 +173,69 @@ fn verb<P: Port>(
                 options,
             };
             import::import(&request, format, stdout, stderr)
+        }
+        Verb::Apply {
+            files,
+            confirm_within,
+            dry_run,
+        } => {
+            let desired = apply::load(&files)?;
+            if dry_run {
+                let plan = apply::plan(&mut open()?, &desired)?;
+                host::print_plan(&plan, format, stdout)?;
+                return if plan.refused.is_empty() {
+                    Ok(())
+                } else {
+                    Err(Error::Refused(Box::new(plan)))
+                };
+            }
+            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+            let _postponed = signals::Postponed::until_dropped();
+            let (mut port, store) = kernel.open()?;
+            let names: Vec<_> = files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
+            let confirm = confirm_within.map(|within| (within, kernel.guard));
+            let applied = apply::apply(&mut port, &store, &desired, &names.join(" "), confirm);
+            let done = applied.and_then(|applied| {
+                let printed = host::print_applied(&applied, format, stdout);
+                host::failure(&applied.report).map_or(printed, Err)
+            });
+            if let Err(Error::Refused(plan)) = &done {
+                host::print_plan(plan, format, stdout)?;
+            }
+            // As for a set.
+            let _ = stdout.flush();
+            done
+        }
+        Verb::Confirm => {
+            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+            let (_, store) = kernel.open()?;
+            apply::confirm(&store)
+        }
+        Verb::Rollback => {
+            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+            let _postponed = signals::Postponed::until_dropped();
+            let (mut port, store) = kernel.open()?;
+            let recovered = apply::rollback(&mut port, &store)?;
+            let printed = host::print_rollback(&recovered, format, stdout);
+            let _ = stdout.flush();
+            host::failure(&recovered.report).map_or(printed, Err)
+        }
+        Verb::Status => {
+            let (_, store) = kernel.open()?;
+            host::print_status(&apply::status(&store)?, format, stdout)
+        }
+        Verb::AwaitConfirmation { id, by } => {
+            // Away from the terminal and the session of whoever asked. It fails for a leader of
+            // processes only, which a new process is not.
+            let _ = nix::unistd::setsid();
+            let (_, store) = kernel.open()?;
+            // Who started it waits for this line.
+            writeln!(stdout, "waiting")?;
+            stdout.flush()?;
+            apply::guard(open, &store, lock, &id, Duration::from_nanos(by))
         }
         Verb::Explain { knob: None, .. } => explain::list(format, stdout),
         Verb::Explain {

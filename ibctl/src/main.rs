@@ -2,13 +2,15 @@
 //! Entry of `ibctl`: the kernel of this network namespace, standard output and standard error.
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter};
+use std::io::{self, BufRead as _, BufReader, BufWriter};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use ibctl::Environment;
 use ibmgrd_engine::PortError;
 use ibmgrd_hw::port::KernelPort;
+use ibmgrd_state::{ROOT, Store};
 
 /// One for all network namespaces: a set takes milliseconds.
 const LOCK: &str = "/run/ibmgr/lock";
@@ -18,8 +20,31 @@ fn main() -> ExitCode {
     let environment = Environment {
         open: &|| Ok::<_, PortError>(KernelPort::new()),
         lock: Some(Path::new(LOCK)),
+        store: &|port| Ok(Store::new(Path::new(ROOT), port.namespace_cookie()?)),
+        guard: &guard,
         stdout: &mut BufWriter::with_capacity(32 * 1024, io::stdout().lock()),
         stderr: &mut io::stderr().lock(),
     };
     ExitCode::from(ibctl::run(&args, environment))
+}
+
+/// Starts this program once more, for the time after its end, and waits until that one waits.
+fn guard(id: &str, by: Duration) -> io::Result<()> {
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    let mut child = Command::new("/proc/self/exe")
+        .args(["await-confirmation", id, &by.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .current_dir("/")
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    if line.trim() == "waiting" {
+        return Ok(());
+    }
+    let status = child.wait()?;
+    Err(io::Error::other(format!("it ended with {status}")))
 }

@@ -84,7 +84,7 @@ pub(crate) fn failure(report: &Report) -> Option<Error> {
     })
 }
 
-fn what(report: &Report, line: &ReportLine) -> String {
+pub(crate) fn what(report: &Report, line: &ReportLine) -> String {
     let key = &line.key;
     let asked = match &line.asked {
         Some(value) => format!("{key}={}", show(key, Some(value))),
@@ -136,7 +136,7 @@ fn state(report: &Report, code: ErrorCode) -> &'static str {
 }
 
 /// Returns `before -> now`, or the one value that did not change.
-fn values(line: &ReportLine) -> String {
+pub(crate) fn values(line: &ReportLine) -> String {
     if line.outcome == Outcome::Vanished || line.before == line.now {
         return show(&line.key, line.now.as_ref());
     }
@@ -148,7 +148,7 @@ fn values(line: &ReportLine) -> String {
     format!("{before} -> {now}")
 }
 
-fn note(line: &ReportLine) -> Cow<'_, str> {
+pub(crate) fn note(line: &ReportLine) -> Cow<'_, str> {
     match (line.outcome.why(), &line.asked) {
         (Some(why), Some(value)) if matches!(line.outcome, Outcome::Refused { .. }) => {
             let asked = show(&line.key, Some(value));
@@ -160,7 +160,7 @@ fn note(line: &ReportLine) -> Cow<'_, str> {
     }
 }
 
-fn show(key: &Key, value: Option<&Value>) -> String {
+pub(crate) fn show(key: &Key, value: Option<&Value>) -> String {
     match value.map(|value| value.show(&key.knob().domain)) {
         Some(text) if text.is_empty() => "''".to_owned(),
         Some(text) => text,

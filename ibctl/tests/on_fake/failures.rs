@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 
 use ibctl::Environment;
 use ibmgr_api::ErrorCode;
 use ibmgrd_engine::PortError;
+use ibmgrd_state::Store;
 
 use crate::fake::{Fake, Manner};
 use crate::run;
@@ -41,6 +43,8 @@ fn run_breaking(fake: &Fake, line: &str, room: usize, kind: io::ErrorKind) -> (u
         Environment {
             open: &|| Ok::<_, PortError>(fake.clone()),
             lock: None,
+            store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+            guard: &|_, _| Ok(()),
             stdout: &mut Breaks { room, kind },
             stderr: &mut stderr,
         },
@@ -104,6 +108,8 @@ fn a_kernel_that_cannot_be_reached_is_told_with_its_cause() {
     let environment = Environment {
         open: &open,
         lock: None,
+        store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+        guard: &|_, _| Ok(()),
         stdout: &mut stdout,
         stderr: &mut stderr,
     };

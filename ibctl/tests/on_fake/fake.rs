@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ibmgr_api::{
     Carrier, Channel, Key, Limits, Link, LinkName, Pkey, Reading, Support, Value, nearest,
 };
-use ibmgrd_engine::{Keys, Port, PortError, Query, Target};
+use ibmgrd_engine::{Host, Keys, NewChild, OldChild, Port, PortError, Query, Target};
 
 /// How the fake treats writes of one knob.
 #[derive(Clone, Copy, Debug)]
@@ -291,5 +291,20 @@ impl Port for Fake {
             store("mtu", mtu.into());
         }
         Ok(())
+    }
+}
+
+/// No command on the fake makes children.
+impl Host for Fake {
+    fn create_child(&mut self, child: &NewChild) -> Result<(), PortError> {
+        Err(PortError::Gone {
+            link: child.parent.name.clone(),
+        })
+    }
+
+    fn delete_child(&mut self, child: &OldChild) -> Result<(), PortError> {
+        Err(PortError::Gone {
+            link: child.child.name.clone(),
+        })
     }
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use ibctl::Environment;
 use ibmgrd_engine::PortError;
+use ibmgrd_state::Store;
 
 use crate::fake::Fake;
 
@@ -38,6 +39,8 @@ pub(crate) fn run(fake: &Fake, line: &str) -> Done {
     let environment = Environment {
         open: &open,
         lock: None,
+        store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+        guard: &|_, _| Ok(()),
         stdout: &mut stdout,
         stderr: &mut stderr,
     };

@@ -4,6 +4,7 @@
 
 #![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
+mod apply;
 mod bad_input;
 mod every_knob;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The ethtool ioctl (netdevice(7), include/uapi/linux/ethtool.h), for what has no netlink message:
-//! tunables, and the driver's name.
+//! tunables, and the driver's name; and getsockopt(2) for the cookie of a network namespace.
 #![expect(
     unsafe_code,
-    reason = "ioctl(2) has no safe interface; the calls are confined here"
+    reason = "ioctl(2) and getsockopt(2) have no safe interface; the calls are confined here"
 )]
 
 use std::ffi::c_char;
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::uapi::{
     ETHTOOL_GDRVINFO, ETHTOOL_GTUNABLE, ETHTOOL_RX_COPYBREAK, ETHTOOL_STUNABLE,
-    ETHTOOL_TUNABLE_U32, SIOCETHTOOL,
+    ETHTOOL_TUNABLE_U32, SIOCETHTOOL, SO_NETNS_COOKIE,
 };
 
 /// A command's argument.
@@ -89,6 +89,32 @@ pub fn driver(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
         .position(|byte| *byte == 0)
         .unwrap_or(info.driver.len());
     Ok(String::from_utf8_lossy(&info.driver[..end]).into_owned())
+}
+
+/// Returns the kernel's number of the socket's network namespace, which it gives to no other one before
+/// the next boot (`SO_NETNS_COOKIE`, net/core/net_namespace.c).
+///
+/// # Errors
+///
+/// `ENOPROTOOPT` before Linux 5.14.
+pub fn namespace_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut cookie: u64 = 0;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: both pointers are to live variables, and `length` is the size of the first.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok(cookie)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Returns the tunable `rx-copybreak`, bytes.

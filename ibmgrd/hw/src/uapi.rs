@@ -262,6 +262,9 @@ uapi! {
     SOCKET_IOCTLS: u16, "linux/sockios.h" {
         SIOCETHTOOL = 0x8946,
     }
+    SOCKET_OPTIONS: i32, "sys/socket.h" {
+        SO_NETNS_COOKIE = 71 since(5, 14),
+    }
     NETDEV_COMMANDS: u8, "linux/netdev.h" since(6, 3) {
         NETDEV_CMD_NAPI_GET = 11 since(6, 8),
         NETDEV_CMD_NAPI_SET = 14 since(6, 13),

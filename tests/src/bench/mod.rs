@@ -138,6 +138,12 @@ impl Bench {
         }
     }
 
+    /// Returns a folder for files of the run.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.run_dir.path()
+    }
+
     /// Returns the path of `ibctl`, built as it is shipped.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ struct Rule {
 
 /// The arrows of docs/ARCHITECTURE.md. The pure packages list every crate that they use: what is not
 /// listed can't bring in sockets, files or clocks.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         package: "ipoib-core",
         ours: &[],
@@ -60,7 +60,18 @@ const RULES: [Rule; 9] = [
     },
     Rule {
         package: "ibmgrd",
-        ours: &["ibmgr-api", "ibmgrd-config", "ibmgrd-engine", "ibmgrd-hw"],
+        ours: &[
+            "ibmgr-api",
+            "ibmgrd-config",
+            "ibmgrd-engine",
+            "ibmgrd-hw",
+            "ibmgrd-state",
+        ],
+        others: None,
+    },
+    Rule {
+        package: "ibmgrd-state",
+        ours: &["ibmgrd-engine", "ibmgr-api"],
         others: None,
     },
     Rule {
@@ -71,6 +82,7 @@ const RULES: [Rule; 9] = [
             "ibmgrd-engine",
             "ibmgrd-hw",
             "ibmgrd-import",
+            "ibmgrd-state",
         ],
         others: None,
     },

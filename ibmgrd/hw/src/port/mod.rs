@@ -25,6 +25,7 @@ use ibmgr_api::{
 use ibmgrd_engine::{Keys, Port, PortError, Query, Target};
 
 use crate::ethtool::Answer;
+use crate::ioctl;
 use crate::netdev::Napi;
 use crate::nl::NlError;
 use crate::rtnl;
@@ -58,6 +59,21 @@ impl KernelPort {
         Self {
             kernel: Kernel::new(PathBuf::from(root)),
         }
+    }
+
+    /// Returns the kernel's number of the network namespace; no other one gets it before the next boot.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell it: it is older than Linux 5.14.
+    pub fn namespace_cookie(&mut self) -> Result<u64, PortError> {
+        let what = "asking for the network namespace's cookie";
+        let socket = self.kernel.genl.descriptor();
+        let socket = socket.map_err(|error| unanswered(what, error))?;
+        ioctl::namespace_cookie(socket).map_err(|source| PortError::Io {
+            what: what.to_owned(),
+            source,
+        })
     }
 
     fn links(&mut self) -> Result<Vec<rtnl::Link>, PortError> {

@@ -285,3 +285,12 @@ fn a_list_survives_interfaces_that_come_and_go() {
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     churn.join().unwrap();
 }
+
+#[test]
+fn namespaces_have_cookies_of_their_own() {
+    let here = Namespace::enter().port.namespace_cookie().unwrap();
+    let mut next = Namespace::enter();
+    let there = next.port.namespace_cookie().unwrap();
+    assert_ne!(here, there);
+    assert_eq!(there, next.port.namespace_cookie().unwrap());
+}

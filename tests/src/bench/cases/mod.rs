@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of cases.
 
+mod apply;
 mod gso;
 mod ibctl;
 mod icount;
@@ -20,4 +21,5 @@ pub(super) const ALL: &[Case] = &[
     rr::CASE,
     matrix::CASE,
     ibctl::CASE,
+    apply::CASE,
 ];

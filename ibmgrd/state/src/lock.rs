@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// Another set does not end, or the file cannot be locked.
-pub(crate) fn hold(path: &Path) -> Result<Option<File>, PortError> {
+pub fn hold(path: &Path) -> Result<Option<File>, PortError> {
     let failed = |source| PortError::Io {
         what: format!("locking {}", path.display()),
         source,

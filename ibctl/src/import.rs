@@ -22,7 +22,7 @@ use crate::text::{Table, plain};
 use crate::write_json;
 
 /// Longest setting in the report's table; JSON has all of it.
-const SETTING_MAX: usize = 64;
+const SETTING_MAX: usize = 88;
 
 /// What is asked for.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From what the files describe, one by one, to rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ibmgr_api::{
     Child, Declared, Desired, Glob, Key, LinkName, Match, Origin, Policy, Rule, Value,
@@ -31,60 +31,89 @@ struct ChildDraft {
     settings: BTreeMap<Key, Setting>,
 }
 
+/// Rules under construction, found by their match.
+#[derive(Default)]
+struct Targets {
+    targets: Vec<Target>,
+    places: HashMap<String, usize>,
+}
+
+impl Targets {
+    /// Returns the rule with that match, a new one if there is none.
+    fn of(&mut self, matches: Match, place: &Place) -> &mut Target {
+        let next = self.targets.len();
+        // A match has no hash, but a text that tells it from any other.
+        let at = *self.places.entry(format!("{matches:?}")).or_insert(next);
+        if at == next {
+            self.targets.push(Target {
+                place: place.clone(),
+                matches,
+                settings: BTreeMap::new(),
+                children: Vec::new(),
+            });
+        }
+        &mut self.targets[at]
+    }
+}
+
 /// Joins what several files say of one interface, and hangs children below their parents. What stands
 /// later wins; a setting that loses is noted as such.
 pub(crate) fn assemble(found: Vec<Found>, notes: &mut Notes) -> Desired {
-    let mut targets: Vec<Target> = Vec::new();
+    let mut rules = Targets::default();
     let (children, links): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|found| found.child.is_some());
-    let names: Vec<Match> = children
+    let names: HashSet<LinkName> = children
         .iter()
-        .filter_map(|found| Some(named(&found.child.as_ref()?.name)))
+        .filter_map(|found| Some(found.child.as_ref()?.name.clone()))
         .collect();
     // A file for an interface that another one makes as a child, such as networkd's, is about the child.
-    let (of_children, links): (Vec<_>, Vec<_>) = links
-        .into_iter()
-        .partition(|found| names.contains(&found.matches));
+    let is_of_child = |found: &Found| only_name(found).is_some_and(|name| names.contains(&name));
+    let (of_children, links): (Vec<_>, Vec<_>) = links.into_iter().partition(is_of_child);
+    let mut parents: HashMap<String, Match> = HashMap::new();
     for found in links {
-        let same = |target: &&mut Target| target.matches == found.matches;
-        let target = match targets.iter_mut().find(same) {
-            Some(target) => target,
-            None => push(&mut targets, &found.place, found.matches),
-        };
+        if let [name] = &found.matches.name[..] {
+            parents
+                .entry(name.to_string())
+                .or_insert_with(|| found.matches.clone());
+        }
+        let target = rules.of(found.matches, &found.place);
         put(&mut target.settings, found.settings, notes);
     }
+    let mut drafts: HashMap<(LinkName, LinkName), usize> = HashMap::new();
+    let mut by_name: HashMap<LinkName, (Match, usize)> = HashMap::new();
     for found in children {
         let Some(below) = found.child else { continue };
         let parent = named(&below.parent);
-        let target = match targets
-            .iter_mut()
-            .find(|target| target.matches.name == parent.name)
-        {
-            Some(target) => target,
-            None => push(&mut targets, &found.place, parent),
-        };
-        let same = |child: &&mut ChildDraft| {
-            child.below.name == below.name && child.below.pkey == below.pkey
-        };
-        if let Some(child) = target.children.iter_mut().find(same) {
-            put(&mut child.settings, found.settings, notes);
-            continue;
+        let known = parent
+            .name
+            .first()
+            .and_then(|name| parents.get(name.as_str()));
+        let matches = known.cloned().unwrap_or(parent);
+        let target = rules.of(matches.clone(), &found.place);
+        let next = target.children.len();
+        let at = *drafts
+            .entry((below.parent.clone(), below.name.clone()))
+            .or_insert(next);
+        if at == next {
+            by_name.entry(below.name.clone()).or_insert((matches, at));
+            target.children.push(ChildDraft {
+                place: found.place,
+                below,
+                settings: BTreeMap::new(),
+            });
         }
-        let mut settings = BTreeMap::new();
-        put(&mut settings, found.settings, notes);
-        target.children.push(ChildDraft {
-            place: found.place,
-            below,
-            settings,
-        });
+        put(&mut target.children[at].settings, found.settings, notes);
     }
     for found in of_children {
-        let drafts = targets.iter_mut().flat_map(|target| &mut target.children);
-        let mut drafts = drafts.filter(|child| named(&child.below.name) == found.matches);
-        if let Some(child) = drafts.next() {
-            put(&mut child.settings, found.settings, notes);
+        let known = only_name(&found).and_then(|name| by_name.get(&name));
+        if let Some((matches, at)) = known {
+            let target = rules.of(matches.clone(), &found.place);
+            if let Some(child) = target.children.get_mut(*at) {
+                put(&mut child.settings, found.settings, notes);
+            }
         }
     }
+    let mut targets = rules.targets;
     for target in &mut targets {
         check_mtu(&mut target.settings, notes);
         for child in &mut target.children {
@@ -97,19 +126,17 @@ pub(crate) fn assemble(found: Vec<Found>, notes: &mut Notes) -> Desired {
     }
 }
 
-fn push<'t>(targets: &'t mut Vec<Target>, place: &Place, matches: Match) -> &'t mut Target {
-    let at = targets.len();
-    targets.push(Target {
-        place: place.clone(),
-        matches,
-        settings: BTreeMap::new(),
-        children: Vec::new(),
-    });
-    &mut targets[at]
+/// Returns the name of what is matched by that name alone.
+fn only_name(found: &Found) -> Option<LinkName> {
+    let [name] = &found.matches.name[..] else {
+        return None;
+    };
+    let name: LinkName = name.as_str().parse().ok()?;
+    (named(&name) == found.matches).then_some(name)
 }
 
 /// Returns the match of one name.
-pub(crate) fn named(name: &LinkName) -> Match {
+fn named(name: &LinkName) -> Match {
     Match {
         name: vec![Glob::literal(name.as_str())],
         ..Match::default()

@@ -188,6 +188,7 @@ impl Found {
             );
             notes.add(entry, Outcome::Changed, Some(into), Some(why));
         }
+        self.matches.name = vec![Glob::literal(name.as_str())];
         self.child = Some(Below {
             parent,
             pkey: full,

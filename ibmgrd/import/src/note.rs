@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What became of each setting of a file.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 /// A line of a file.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Place {
     /// The file, as it was named.
     pub file: Arc<str>,
@@ -78,7 +79,7 @@ pub struct Note {
 }
 
 /// What a tool keeps for itself.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Kept {
     /// Addresses, routes and name service.
     Addresses,
@@ -102,7 +103,13 @@ impl Kept {
 
 /// The report while it is written.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(Vec<Note>);
+pub(crate) struct Notes {
+    notes: Vec<Note>,
+    /// Places and keys that have a note.
+    told: HashSet<(Place, String)>,
+    /// What a file's tool keeps: the note, and the keys in it.
+    kept: HashMap<(Arc<str>, Kept), (usize, HashSet<String>)>,
+}
 
 /// Names a note that may still change.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +135,9 @@ impl Notes {
         into: Option<String>,
         why: Option<String>,
     ) -> NoteId {
-        self.0.push(Note {
+        self.told
+            .insert((entry.place.clone(), entry.key.to_owned()));
+        self.notes.push(Note {
             place: entry.place.clone(),
             key: entry.key.to_owned(),
             value: (!entry.value.is_empty()).then(|| entry.value.to_owned()),
@@ -136,7 +145,7 @@ impl Notes {
             into,
             why,
         });
-        NoteId(self.0.len() - 1)
+        NoteId(self.notes.len() - 1)
     }
 
     /// Notes that something does not stand in the rules.
@@ -146,8 +155,8 @@ impl Notes {
 
     /// Notes what a key was for that tells of the interface itself, unless a note says so already.
     pub(crate) fn tell(&mut self, entry: Entry<'_>, what: &str, is_carried: bool) {
-        let is_it = |note: &Note| note.key == entry.key && note.place == *entry.place;
-        if self.0.iter().any(is_it) {
+        let told = (entry.place.clone(), entry.key.to_owned());
+        if self.told.contains(&told) {
             return;
         }
         if is_carried {
@@ -162,19 +171,19 @@ impl Notes {
 
     /// Notes what the tool keeps, once a file.
     pub(crate) fn keep(&mut self, place: &Place, key: &str, kept: Kept) {
-        let same = |note: &&mut Note| {
-            note.outcome == Outcome::LeftToOwner
-                && note.place.file == place.file
-                && note.why.as_deref() == Some(kept.why())
-        };
-        if let Some(note) = self.0.iter_mut().find(same) {
-            if !note.key.split(", ").any(|known| known == key) {
+        let of_file = (Arc::clone(&place.file), kept);
+        if let Some((at, keys)) = self.kept.get_mut(&of_file) {
+            if let Some(note) = self.notes.get_mut(*at)
+                && keys.insert(key.to_owned())
+            {
                 note.key.push_str(", ");
                 note.key.push_str(key);
             }
             return;
         }
-        self.0.push(Note {
+        let keys = HashSet::from([key.to_owned()]);
+        self.kept.insert(of_file, (self.notes.len(), keys));
+        self.notes.push(Note {
             place: place.clone(),
             key: key.to_owned(),
             value: None,
@@ -186,7 +195,7 @@ impl Notes {
 
     /// Takes a setting that was noted as carried back.
     pub(crate) fn take_back(&mut self, id: NoteId, why: String) {
-        if let Some(note) = self.0.get_mut(id.0) {
+        if let Some(note) = self.notes.get_mut(id.0) {
             note.outcome = Outcome::NotCarried;
             note.into = None;
             note.why = Some(why);
@@ -195,12 +204,12 @@ impl Notes {
 
     /// Returns how many notes there are.
     pub(crate) const fn mark(&self) -> Mark {
-        Mark(self.0.len())
+        Mark(self.notes.len())
     }
 
     /// Takes all back that was noted as carried since `mark`, and says what could not be.
     pub(crate) fn lose_since(&mut self, mark: Mark, entry: Entry<'_>, why: &str) {
-        for note in self.0.iter_mut().skip(mark.0) {
+        for note in self.notes.iter_mut().skip(mark.0) {
             if matches!(note.outcome, Outcome::Carried | Outcome::Changed) {
                 note.outcome = Outcome::NotCarried;
                 note.into = None;
@@ -210,7 +219,7 @@ impl Notes {
         let is_it = |note: &&mut Note| {
             note.key == entry.key && note.place == *entry.place && !entry.value.is_empty()
         };
-        match self.0.iter_mut().skip(mark.0).find(is_it) {
+        match self.notes.iter_mut().skip(mark.0).find(is_it) {
             Some(note) => note.why = Some(why.to_owned()),
             None => self.lose(entry, why),
         }
@@ -218,7 +227,7 @@ impl Notes {
 
     /// Adds something to know about a setting.
     pub(crate) fn remark(&mut self, id: NoteId, outcome: Outcome, why: &str) {
-        if let Some(note) = self.0.get_mut(id.0) {
+        if let Some(note) = self.notes.get_mut(id.0) {
             note.outcome = note.outcome.max(outcome);
             let why = match note.why.take() {
                 Some(before) => format!("{before}; {why}"),
@@ -230,8 +239,15 @@ impl Notes {
 
     /// Returns all notes, file by file in the order of the files, line by line.
     pub(crate) fn into_sorted(mut self, files: &[Arc<str>]) -> Vec<Note> {
-        let order = |note: &Note| files.iter().position(|file| *file == note.place.file);
-        self.0.sort_by_key(|note| (order(note), note.place.line));
-        self.0
+        let order: HashMap<&str, usize> = files
+            .iter()
+            .enumerate()
+            .map(|(at, file)| (file.as_ref(), at))
+            .collect();
+        self.notes.sort_by_cached_key(|note| {
+            let file = order.get(note.place.file.as_ref()).copied();
+            (file, note.place.line)
+        });
+        self.notes
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `ifcfg-*` files: Red Hat's network scripts and NetworkManager, MLNX_OFED's openibd, SUSE's wicked.
 
+use std::collections::HashMap;
+
 use ibmgr_api::{LinkName, Pkey};
 
 use super::{Intake, Kin, Source};
@@ -145,25 +147,28 @@ fn one(source: &Source, intake: &mut Intake) {
     let file_name = source.file_name();
     let of_file = file_name.strip_prefix("ifcfg-");
     let device = get("DEVICE").map(|device| device.value.as_str());
-    if !intake.is_wanted(&kin(&variables), device.or(of_file), &place) {
+    let kin = kin(&variables);
+    if !intake.is_wanted(&kin, device.or(of_file), &place) {
         return;
     }
     let mut found = Found::at(&place);
     let notes = &mut intake.notes;
     // Names come first: ethtool's words must be for this interface.
-    let name = if let Some(device) = get("DEVICE") {
-        found.name(device.entry(), notes)
-    } else if get("HWADDR").is_none() || get("IPOIB").is_some() {
-        let entry = Entry {
-            place: &place,
-            key: "file name",
-            value: of_file.unwrap_or(file_name),
-        };
-        found.name(entry, notes)
-    } else {
-        None
+    let named_by_file = Entry {
+        place: &place,
+        key: "file name",
+        value: of_file.unwrap_or(file_name),
     };
-    child(&mut found, name, &variables, notes);
+    let name_entry = match get("DEVICE") {
+        Some(device) => Some(device.entry()),
+        None if get("HWADDR").is_none() || get("IPOIB").is_some() => Some(named_by_file),
+        None => None,
+    };
+    let name: Option<LinkName> = name_entry.and_then(|entry| entry.value.parse().ok());
+    child(&mut found, name.as_ref(), &variables, notes);
+    if let Some(entry) = name_entry {
+        name_of(&mut found, name.as_ref(), entry, notes);
+    }
     match get("HWADDR") {
         Some(address) if found.child.is_some() => {
             let why = "a child is told by its parent and its P_Key";
@@ -186,7 +191,11 @@ fn one(source: &Source, intake: &mut Intake) {
         settle(&mut found, variable, notes);
     }
     let is_red_hats = get("TYPE").is_some() || get("DEVICETYPE").is_some();
-    if is_red_hats && get("CONNECTED_MODE").is_none() && get("IPOIB_MODE").is_none() {
+    if is_red_hats
+        && matches!(kin, Kin::InfiniBand)
+        && get("CONNECTED_MODE").is_none()
+        && get("IPOIB_MODE").is_none()
+    {
         let implied = Entry {
             place: &place,
             key: "CONNECTED_MODE (absent)",
@@ -199,9 +208,28 @@ fn one(source: &Source, intake: &mut Intake) {
     intake.found.push(found);
 }
 
+/// Takes the name, or says what became of it.
+fn name_of(found: &mut Found, name: Option<&LinkName>, entry: Entry<'_>, notes: &mut Notes) {
+    match &found.child {
+        None => {
+            found.name(entry, notes);
+        }
+        Some(below) if Some(&below.name) == name => notes.tell(entry, "`child.name`", true),
+        // What a file is called means nothing to those who read PKEY.
+        Some(_) if entry.key == "file name" => {}
+        Some(below) => {
+            let computed = &below.name;
+            let why = format!("its tools take no other name than {computed} for this P_Key");
+            let into = Some(format!("name = {computed}"));
+            notes.add(entry, Outcome::Changed, into, Some(why));
+        }
+    }
+}
+
 /// Reads the variables; of several with one name, the last counts.
 fn variables(source: &Source, notes: &mut Notes) -> Vec<Variable> {
     let mut variables: Vec<Variable> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for item in shell::parse(&source.text) {
         let place = source.place(item.line);
         match item.kind {
@@ -216,19 +244,21 @@ fn variables(source: &Source, notes: &mut Notes) -> Vec<Variable> {
                     value,
                     expansions,
                 };
-                match variables.iter_mut().find(|known| known.name == new.name) {
-                    Some(known) => {
-                        let why = format!("line {} sets it again", new.place.line);
-                        let is_known = find(ROWS, &known.name).is_some();
-                        let value = if is_known { &known.value } else { "" };
-                        let entry = Entry {
-                            value,
-                            ..known.entry()
-                        };
-                        notes.lose(entry, why);
-                        *known = new;
-                    }
-                    None => variables.push(new),
+                let Some(at) = places.insert(new.name.clone(), variables.len()) else {
+                    variables.push(new);
+                    continue;
+                };
+                places.insert(new.name.clone(), at);
+                if let Some(known) = variables.get_mut(at) {
+                    let why = format!("line {} sets it again", new.place.line);
+                    let is_known = find(ROWS, &known.name).is_some();
+                    let value = if is_known { &known.value } else { "" };
+                    let entry = Entry {
+                        value,
+                        ..known.entry()
+                    };
+                    notes.lose(entry, why);
+                    *known = new;
                 }
             }
             Kind::Other { text, why } => {
@@ -299,19 +329,19 @@ fn settle(found: &mut Found, variable: &Variable, notes: &mut Notes) {
 }
 
 /// Finds out whether the file is for a P_Key child, and of what.
-fn child(found: &mut Found, name: Option<LinkName>, variables: &[Variable], notes: &mut Notes) {
+fn child(found: &mut Found, name: Option<&LinkName>, variables: &[Variable], notes: &mut Notes) {
     let get = |name: &str| variables.iter().find(|variable| variable.name == name);
     let is_on =
         |name: &str| get(name).is_some_and(|switch| spelling::switch(&switch.value) == Ok(true));
     if is_on("PKEY") {
-        return of_pkey_id(found, name, variables, notes);
+        return of_pkey_id(found, variables, notes);
     }
     for name in ["PKEY", "PKEY_ID", "PKEY_ID_NM", "PHYSDEV"] {
         if let Some(variable) = get(name) {
             notes.lose(variable.entry(), "it counts with PKEY=yes only");
         }
     }
-    let split = name.as_ref().and_then(|name| split_child(name.as_str()));
+    let split = name.and_then(|name| split_child(name.as_str()));
     if get("IPOIB_DEVICE").is_some() || get("IPOIB_PKEY").is_some() {
         return of_suse(found, name, split, variables, notes);
     }
@@ -322,16 +352,11 @@ fn child(found: &mut Found, name: Option<LinkName>, variables: &[Variable], note
             key: "parent and P_Key of the name",
             value: &shown,
         };
-        found.below(parent, pkey, name, entry, notes);
+        found.below(parent, pkey, name.clone(), entry, notes);
     }
 }
 
-fn of_pkey_id(
-    found: &mut Found,
-    name: Option<LinkName>,
-    variables: &[Variable],
-    notes: &mut Notes,
-) {
+fn of_pkey_id(found: &mut Found, variables: &[Variable], notes: &mut Notes) {
     let get = |name: &str| variables.iter().find(|variable| variable.name == name);
     let raw = get("PKEY_ID_NM");
     let id = raw.or_else(|| get("PKEY_ID"));
@@ -356,13 +381,6 @@ fn of_pkey_id(
     };
     match read() {
         Ok((parent, pkey, computed)) => {
-            if let (Some(name), Some(device)) = (&name, get("DEVICE"))
-                && *name != computed
-            {
-                let why = format!("its tools take no other name than {computed} for this P_Key");
-                let into = Some(format!("name = {computed}"));
-                notes.add(device.entry(), Outcome::Changed, into, Some(why));
-            }
             found.below(parent, pkey, computed, id.entry(), notes);
         }
         Err(why) => notes.lose(id.entry(), why),
@@ -371,7 +389,7 @@ fn of_pkey_id(
 
 fn of_suse(
     found: &mut Found,
-    name: Option<LinkName>,
+    name: Option<&LinkName>,
     split: Option<(LinkName, Pkey)>,
     variables: &[Variable],
     notes: &mut Notes,
@@ -394,7 +412,7 @@ fn of_suse(
     };
     match (read(), name) {
         (Ok((parent, pkey)), Some(name)) => {
-            found.below(parent, pkey, name, variable.entry(), notes);
+            found.below(parent, pkey, name.clone(), variable.entry(), notes);
         }
         (Ok(_), None) => notes.lose(variable.entry(), "nothing tells the child's name"),
         (Err(why), _) => notes.lose(variable.entry(), why),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! NetworkManager's keyfiles (nm-settings-keyfile(5)).
 
+use std::collections::HashMap;
+
 use ibmgr_api::{Glob, LinkName, Pkey};
 
 use super::{Intake, Kin, Source};
@@ -204,6 +206,7 @@ fn one(source: &Source, intake: &mut Intake) {
 /// Reads the keys; of several with one name, the last counts.
 fn settings(source: &Source, notes: &mut Notes) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for item in ini::parse(&source.text, Dialect::Keyfile) {
         let new = Setting {
             place: source.place(item.line),
@@ -219,16 +222,18 @@ fn settings(source: &Source, notes: &mut Notes) -> Vec<Setting> {
             notes.lose(entry, "the line is no key with a value");
             continue;
         }
-        match settings.iter_mut().find(|known| known.key == new.key) {
-            Some(known) => {
-                let entry = Entry {
-                    value: "",
-                    ..known.entry()
-                };
-                notes.lose(entry, format!("line {} sets it again", new.place.line));
-                *known = new;
-            }
-            None => settings.push(new),
+        let Some(at) = places.insert(new.key.clone(), settings.len()) else {
+            settings.push(new);
+            continue;
+        };
+        places.insert(new.key.clone(), at);
+        if let Some(known) = settings.get_mut(at) {
+            let entry = Entry {
+                value: "",
+                ..known.entry()
+            };
+            notes.lose(entry, format!("line {} sets it again", new.place.line));
+            *known = new;
         }
     }
     settings

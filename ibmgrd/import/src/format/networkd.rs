@@ -5,6 +5,8 @@
 
 mod rows;
 
+use std::collections::HashMap;
+
 use ibmgr_api::{Glob, LinkName, Match, Pkey};
 
 use super::keyfile::id_path;
@@ -45,6 +47,9 @@ impl Sort {
         }
     }
 }
+
+/// Most different conditions of one file; systemd knows about twenty.
+const CONDITIONS_MAX: usize = 64;
 
 /// A file with its drop-ins.
 struct Unit {
@@ -310,6 +315,11 @@ fn conditions(found: &mut Found, unit: &Unit, notes: &mut Notes) -> bool {
     for setting in &unit.settings {
         let is_condition = setting.key.starts_with("[Match] ");
         if is_condition && !keys.contains(&setting.key.as_str()) {
+            if keys.len() == CONDITIONS_MAX {
+                notes.lose(setting.entry(), "there are more conditions than are read");
+                is_whole = false;
+                break;
+            }
             keys.push(&setting.key);
         }
     }
@@ -420,14 +430,21 @@ fn condition(found: &mut Found, entry: Entry<'_>, words: &[&str], notes: &mut No
 
 /// Takes what stands outside of `[Match]`.
 fn settle(found: &mut Found, unit: &Unit, notes: &mut Notes) {
+    let lasts: HashMap<&str, usize> = unit
+        .settings
+        .iter()
+        .enumerate()
+        .map(|(at, setting)| (setting.key.as_str(), at))
+        .collect();
     for (at, setting) in unit.settings.iter().enumerate() {
         let entry = setting.entry();
         if unit.sort != Sort::Netdev && setting.key.starts_with("[Match] ") {
             continue;
         }
-        let later = unit.settings[at + 1..]
-            .iter()
-            .find(|later| later.key == setting.key);
+        let last = lasts.get(setting.key.as_str()).copied();
+        let later = last
+            .filter(|last| *last != at)
+            .and_then(|last| unit.settings.get(last));
         let row = find(unit.sort.rows(), entry.key).map(|(row, _)| row.to);
         let is_single = matches!(row, Some(To::Knob(..)));
         match later {

@@ -3,6 +3,8 @@
 //!
 //! `openib.conf` is sourced by scripts that run as root; here it is read only.
 
+use std::collections::HashMap;
+
 use ibmgr_api::Glob;
 
 use super::{Intake, Source};
@@ -130,6 +132,7 @@ fn one(source: &Source, intake: &mut Intake) {
         }
     }
     let mut assignments: Vec<(usize, String, String, bool)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for item in shell::parse(&shell.join("\n")) {
         let place = source.place(item.line);
         match item.kind {
@@ -138,17 +141,21 @@ fn one(source: &Source, intake: &mut Intake) {
                 value,
                 expansions,
             } => {
-                if let Some(known) = assignments.iter_mut().find(|(_, known, ..)| *known == name) {
+                let new = (item.line, name, value, !expansions.is_empty());
+                let Some(at) = places.insert(new.1.clone(), assignments.len()) else {
+                    assignments.push(new);
+                    continue;
+                };
+                places.insert(new.1.clone(), at);
+                if let Some(known) = assignments.get_mut(at) {
                     let before = source.place(known.0);
                     let entry = Entry {
                         place: &before,
-                        key: &name,
+                        key: &known.1,
                         value: "",
                     };
                     notes.lose(entry, format!("line {} sets it again", item.line));
-                    *known = (item.line, name, value, !expansions.is_empty());
-                } else {
-                    assignments.push((item.line, name, value, !expansions.is_empty()));
+                    *known = new;
                 }
             }
             Kind::Other { text, why } => {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! TuneD's profiles: the instances of its plugin `net`.
 
+use std::collections::HashMap;
+
 use ibmgr_api::Glob;
 
 use super::{Intake, Source};
@@ -56,15 +58,16 @@ pub(super) fn read(sources: &[Source], intake: &mut Intake) {
 
 fn one(source: &Source, intake: &mut Intake) {
     let items = ini::parse(&source.text, Dialect::Tuned);
-    let mut sections: Vec<&str> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut sections: Vec<(&str, Vec<&Item>)> = Vec::new();
     for item in &items {
-        if !sections.contains(&item.section.as_str()) {
-            sections.push(&item.section);
+        let at = *places.entry(&item.section).or_insert(sections.len());
+        match sections.get_mut(at) {
+            Some((_, of_section)) => of_section.push(item),
+            None => sections.push((&item.section, vec![item])),
         }
     }
-    for section in sections {
-        let of_section = items.iter().filter(|item| item.section == section);
-        let of_section: Vec<&Item> = of_section.collect();
+    for (section, of_section) in sections {
         let kind = of_section.iter().find(|item| item.key == "type");
         if kind.map_or(section, |kind| kind.value.as_str()) == "net" {
             instance(source, &of_section, intake);
@@ -181,14 +184,19 @@ fn every_device(found: &mut Found, place: &Place, intake: &mut Intake) {
 
 fn settle(found: &mut Found, source: &Source, items: &[&Item], intake: &mut Intake) {
     let notes = &mut intake.notes;
-    for (at, item) in items.iter().enumerate() {
+    let lasts: HashMap<&str, &Item> = items
+        .iter()
+        .map(|item| (item.key.as_str(), *item))
+        .collect();
+    for item in items {
         let place = source.place(item.line);
         let entry = Entry {
             place: &place,
             key: &item.key,
             value: &item.value,
         };
-        let later = items[at + 1..].iter().find(|later| later.key == item.key);
+        let last = lasts.get(item.key.as_str()).copied();
+        let later = last.filter(|last| last.line != item.line);
         if item.key.is_empty() {
             let entry = Entry {
                 key: &item.value,

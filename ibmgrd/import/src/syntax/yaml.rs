@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! YAML as a tree whose nodes know their lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -98,6 +98,8 @@ enum OpenKind {
     Sequence(Vec<Node>),
     Mapping {
         pairs: Vec<Pair>,
+        /// Keys so far.
+        known: HashSet<String>,
         key: Option<(usize, String)>,
     },
 }
@@ -142,8 +144,12 @@ impl Builder {
                 self.begin(line, anchor, OpenKind::Sequence(Vec::new()))
             }
             Event::MappingStart(anchor, _) => {
-                let (pairs, key) = (Vec::new(), None);
-                self.begin(line, anchor, OpenKind::Mapping { pairs, key })
+                let kind = OpenKind::Mapping {
+                    pairs: Vec::new(),
+                    known: HashSet::new(),
+                    key: None,
+                };
+                self.begin(line, anchor, kind)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(open) = self.open.pop() else {
@@ -201,12 +207,12 @@ impl Builder {
         };
         match &mut open.kind {
             OpenKind::Sequence(nodes) => nodes.push(node),
-            OpenKind::Mapping { pairs, key } => match key.take() {
+            OpenKind::Mapping { pairs, known, key } => match key.take() {
                 None => {
                     let Some(text) = node.scalar() else {
                         return Err(flaw(node.line, "a key is no plain text"));
                     };
-                    if pairs.iter().any(|pair| pair.key == text) {
+                    if !known.insert(text.to_owned()) {
                         return Err(flaw(node.line, &format!("the key '{text}' stands twice")));
                     }
                     *key = Some((node.line, text.to_owned()));

@@ -323,3 +323,28 @@ fn an_ethernet_profile_without_a_name_is_not_for_ipoib() {
     assert!(import.desired.rules.is_empty(), "{:?}", import.desired);
     assert_eq!(note(&import, "[ethernet] mtu").outcome, Outcome::NotCarried);
 }
+
+#[test]
+fn an_ethernet_interface_gets_no_ipoib_mode() {
+    let text = "TYPE=Ethernet\nDEVICE=eno1\nMTU=9000\n";
+    let source = Source::new("ifcfg-eno1", text.as_bytes().to_vec()).expect("UTF-8");
+    let options = Options { all_kinds: true };
+    let import = import(Format::Ifcfg, &[source], options).expect("an ifcfg file");
+    assert_eq!(settings(only(&import)), ["mtu = 9000"]);
+}
+
+#[test]
+fn a_device_name_that_does_not_fit_the_pkey_is_told_of_once() {
+    let text = ifcfg("DEVICE=ib0.00c1\nPKEY=yes\nPHYSDEV=ib0\nPKEY_ID=0x00c1\n");
+    let import = one(Format::Ifcfg, "ifcfg-x", &text);
+    let notes: Vec<_> = import
+        .notes
+        .iter()
+        .filter(|note| note.key == "DEVICE")
+        .collect();
+    let [note] = notes[..] else {
+        panic!("{notes:?}");
+    };
+    assert_eq!(note.outcome, Outcome::Changed);
+    assert_eq!(note.into.as_deref(), Some("name = ib0.80c1"));
+}

@@ -11,6 +11,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use ibmgr_api::{Channel, Domain, ErrorCode, Unit};
+
+use crate::save;
 use ibmgrd_import::Format as Import;
 
 /// Shows, changes and explains the knobs of network interfaces, IPoIB first of all.
@@ -101,7 +103,8 @@ Examples:
   ibctl set ib0 rx-usecs=16us rx-frames=44 --dry-run
   ibctl set ib0 gro-flush-timeout=20us --via sysfs
   ibctl set ib0 feature.rx-gro=on private-flag.tx-batching=off
-  ibctl set ib0 alias='storage rail 1' -o json")]
+  ibctl set ib0 alias='storage rail 1' -o json
+  ibctl set ib0 mtu=4092 --save")]
     Set {
         /// Interface
         link: String,
@@ -120,6 +123,63 @@ Examples:
         /// Print the steps in their order, change nothing
         #[arg(long)]
         dry_run: bool,
+        /// Declare the values in a file, too
+        #[arg(
+            long,
+            value_name = "FILE",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = save::FILE,
+            conflicts_with = "dry_run",
+            help = saved()
+        )]
+        save: Option<PathBuf>,
+    },
+
+    /// Tell what is wrong with configuration files, without a look at the kernel
+    #[command(after_help = "\
+Everything that is wrong is told at once, with its place and what would be
+right. Without files, those of this host are checked.
+
+Examples:
+  ibctl check
+  ibctl check fabric.toml
+  ibctl check /etc/ibmgr/conf.d -o json")]
+    Check {
+        /// Files, or folders of them
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+
+    /// Print the steps from what is to what files declare, change nothing
+    #[command(
+        visible_alias = "diff",
+        after_help = "\
+Each step tells the declaration that wants it, and what that one overrides.
+Without files, those of this host are taken; later ones win.
+
+Examples:
+  ibctl plan
+  ibctl plan fabric.toml
+  ibctl plan /etc/ibmgr/conf.d extra.yaml -o json"
+    )]
+    Plan {
+        /// Files, or folders of them
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+
+    /// Print the present state as a file that 'plan' finds nothing to do for
+    #[command(after_help = "\
+With -o json the same in JSON, which can be read as a file, too.
+
+Examples:
+  ibctl export
+  ibctl export ib0 ib1")]
+    Export {
+        /// Interfaces; without them, all of IPoIB
+        #[arg(value_name = "LINK")]
+        links: Vec<String>,
     },
 
     /// Turn other tools' configuration into a file of rules, and report
@@ -241,6 +301,10 @@ fn time(text: &str) -> Result<Duration, String> {
 fn channels() -> impl TypedValueParser<Value = Channel> {
     PossibleValuesParser::new(Channel::ALL.map(Channel::name))
         .try_map(|name| name.parse::<Channel>())
+}
+
+fn saved() -> String {
+    format!("Declare the values in FILE, too: {}", save::FILE)
 }
 
 fn via(what: &str) -> String {

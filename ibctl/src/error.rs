@@ -3,6 +3,7 @@
 
 use std::error::Error as _;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ibmgr_api::{
@@ -106,6 +107,17 @@ pub enum Error {
     /// A note could not be kept.
     #[error("{0}")]
     Journal(String),
+    /// Files that cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// Values that are set, but could not be saved.
+    #[error("the values are set, but {} could not be written", file.display())]
+    Save {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The output could not be written.
     #[error("the output could not be written")]
     Output(#[from] io::Error),
@@ -156,11 +168,13 @@ impl Error {
             Self::Port(error) => error.code(),
             Self::Plan(error) => error.code(),
             Self::Set { code, .. } | Self::Files { code, .. } => *code,
-            Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
+            Self::Config(_) => ErrorCode::BadValue,
             Self::Refused(plan) => {
                 let first = plan.refused.first();
                 first.map_or(ErrorCode::Internal, HostRefusal::code)
             }
+            Self::Save { .. } => ErrorCode::Journal,
+            Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
             Self::Host { code, .. } => *code,
             Self::Unconfirmed { .. } | Self::Nothing(_) => ErrorCode::Pending,
             Self::Guard(_) => ErrorCode::Kernel,
@@ -192,6 +206,8 @@ impl Error {
             | Self::Guard(_)
             | Self::State(_)
             | Self::Journal(_)
+            | Self::Config(_)
+            | Self::Save { .. }
             | Self::Output(_) => None,
         }
     }
@@ -213,6 +229,8 @@ impl Error {
             | Self::Guard(_)
             | Self::State(_)
             | Self::Journal(_)
+            | Self::Config(_)
+            | Self::Save { .. }
             | Self::Output(_) => None,
         }
     }

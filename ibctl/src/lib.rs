@@ -6,14 +6,18 @@
 //! read from the kernel.
 
 mod apply;
+mod check;
 mod cli;
 mod error;
 mod explain;
+mod export;
 mod get;
 mod host;
 mod import;
+mod plan;
 mod report;
 mod request;
+mod save;
 mod set;
 mod show;
 mod signals;
@@ -139,6 +143,7 @@ fn verb<P: Host>(
             assignments,
             via,
             dry_run,
+            save,
         } => {
             let request = request::Request::parse(&link, &assignments, via)?;
             if dry_run {
@@ -147,7 +152,8 @@ fn verb<P: Host>(
             let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let link = request.link.clone();
             let _postponed = signals::Postponed::until_dropped();
-            let done = set::set(&mut open()?, request, format, stdout);
+            let save = save.as_deref();
+            let done = set::set(&mut open()?, request, save, format, stdout);
             // The report must be out before a postponed signal ends the program.
             let flushed = stdout.flush().map_err(Error::Output);
             done.and(flushed).map_err(|error| match error {
@@ -156,6 +162,16 @@ fn verb<P: Host>(
                 }
                 error => error,
             })
+        }
+        Verb::Check { files } => check::check(&files, format, stdout),
+        Verb::Plan { files } => {
+            let loaded = plan::load(&files)?;
+            plan::plan(&mut open()?, &loaded, format, stdout)
+        }
+        Verb::Export { links } => {
+            let links = links.iter().map(|link| link.parse());
+            let links = links.collect::<Result<Vec<_>, _>>()?;
+            export::export(&mut open()?, &links, format, stdout)
         }
         Verb::Import {
             from,

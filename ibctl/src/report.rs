@@ -3,18 +3,44 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::path::Path;
 
 use ibmgr_api::{ErrorCode, Key, Outcome, Plan, Report, ReportLine, Value};
 
+use serde::Serialize;
+
 use crate::cli::Format;
 use crate::error::Error;
+use crate::save::Saved;
 use crate::text::Table;
 use crate::write_json;
 
-/// Prints a line for each knob.
-pub(crate) fn print(report: &Report, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+#[derive(Serialize)]
+struct SavedForm<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    saved: &'a Path,
+    #[serde(rename = "saved-but", skip_serializing_if = "Option::is_none")]
+    warning: Option<&'a str>,
+}
+
+/// Prints a line for each knob, and where the values were saved.
+pub(crate) fn print(
+    report: &Report,
+    saved: Option<&Saved>,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if format == Format::Json {
-        return write_json(out, report);
+        let Some(saved) = saved else {
+            return write_json(out, report);
+        };
+        let form = SavedForm {
+            report,
+            saved: &saved.file,
+            warning: saved.warning.as_deref(),
+        };
+        return write_json(out, &form);
     }
     let mut table = Table::default();
     table.row(["KNOB", "RESULT", "VALUE", "NOTE"].map(Cow::from));
@@ -25,6 +51,14 @@ pub(crate) fn print(report: &Report, format: Format, out: &mut dyn Write) -> Res
             values(line).into(),
             note(line),
         ]);
+    }
+    if let Some(saved) = saved {
+        let but = saved
+            .warning
+            .as_ref()
+            .map(|warning| format!(", but {warning}"));
+        let file = saved.file.display();
+        table.line(format!("saved in {file}{}", but.unwrap_or_default()));
     }
     Ok(table.write(out)?)
 }

@@ -2,6 +2,7 @@
 //! `set`: plan, apply, verify.
 
 use std::io::Write;
+use std::path::Path;
 
 use ibmgr_api::{Assignment, Key, Link, LinkName, Outcome, Plan, Report, ReportLine, Value};
 use ibmgrd_engine::{Port, Query, keys_to_observe, plan, rejected, run};
@@ -10,22 +11,35 @@ use crate::cli::Format;
 use crate::error::Error;
 use crate::report;
 use crate::request::{Flaw, Request};
+use crate::save;
 
 /// Applies the request, and prints how each knob went.
 pub(crate) fn set<P: Port>(
     port: &mut P,
     request: Request,
+    save: Option<&Path>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let (link, wants) = (request.link.clone(), request.wants.clone());
     let (plan, before) = match prepare(port, request) {
         Ok(prepared) => prepared,
         Err(refusal) => return Err(refusal.tell(format, out)),
     };
     let report = run(port, &plan, &before);
-    let printed = report::print(&report, format, out);
+    let failure = report::failure(&report);
+    // What did not come about is not declared either.
+    let saved = match save.filter(|_| failure.is_none()) {
+        Some(path) => save::into_file(port, &link, &wants, path).map(Some),
+        None => Ok(None),
+    };
+    let (saved, unsaved) = match saved {
+        Ok(saved) => (saved, None),
+        Err(error) => (None, Some(error)),
+    };
+    let printed = report::print(&report, saved.as_ref(), format, out);
     // What went wrong with the interface weighs more than an output that broke.
-    report::failure(&report).map_or(printed, Err)
+    failure.or(unsaved).map_or(printed, Err)
 }
 
 /// Prints the steps of the request, in their order.
@@ -52,7 +66,7 @@ impl Refusal {
     fn tell(self, format: Format, out: &mut dyn Write) -> Error {
         // The refusal weighs more than an output that broke.
         if let Some(report) = &self.report {
-            let _ = report::print(report, format, out);
+            let _ = report::print(report, None, format, out);
         }
         self.error
     }

@@ -7,6 +7,7 @@
 mod apply;
 mod bad_input;
 mod every_knob;
+mod files;
 
 mod names;
 mod output;

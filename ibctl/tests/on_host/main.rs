@@ -8,6 +8,7 @@ mod apply;
 mod bad_input;
 mod every_knob;
 mod files;
+mod imports;
 
 mod names;
 mod output;

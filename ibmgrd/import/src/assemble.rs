@@ -175,7 +175,7 @@ fn check_mtu(settings: &mut BTreeMap<Key, Setting>, notes: &mut Notes) {
             )
         }
         None if bytes > DATAGRAM_MTU => {
-            let why = "only connected mode takes it, and nothing here sets the mode";
+            let why = "an IPoIB interface takes it in connected mode only, and nothing here sets the mode";
             return notes.remark(note, Outcome::Carried, why);
         }
         Some(_) | None => return,

@@ -10,6 +10,7 @@ pub mod measures;
 pub mod memory;
 pub mod modules;
 pub mod netns;
+pub mod numbered;
 pub mod port;
 pub mod process;
 pub mod runner;

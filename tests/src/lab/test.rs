@@ -34,10 +34,7 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     let vm_only = |name: &String| name.contains('.');
     let on_host = names.is_empty() || !names.iter().all(vm_only);
     if picked.is_empty() && !on_host {
-        bail!(
-            "no test matches {}; cargo lab list shows them all",
-            names.join(" ")
-        );
+        bail!("no test matches {}; {}", names.join(" "), see_list());
     }
     let mut report = Report::new();
     let run_dir = match preflight(&picked) {
@@ -51,10 +48,7 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
         report.add(stopped("the workspace's tests", &error));
     }
     if picked.is_empty() && report.count() == 0 {
-        bail!(
-            "no test matches {}; cargo lab list shows them all",
-            names.join(" ")
-        );
+        bail!("no test matches {}; {}", names.join(" "), see_list());
     }
     if !picked.is_empty()
         && let Err(error) = run_vm_tests(&picked, long, &run_dir, &mut report)
@@ -62,6 +56,10 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
         report.add(stopped("the machines", &error));
     }
     Ok(report.close(Some(run_dir.path())))
+}
+
+fn see_list() -> &'static str {
+    "cargo lab list shows them all (those marked --long need that option, or their full name)"
 }
 
 /// Looks for what the run will lack, before an hour of work ends with it.

@@ -2,6 +2,7 @@
 //! Our driver, `ipoib_batch`: what only it has. What any driver must do is in `scenario`.
 
 mod change;
+mod faults;
 mod knobs;
 mod malformed;
 mod refusals;
@@ -16,6 +17,7 @@ pub const TABLES: &[&[Task]] = &[
     traffic::TESTS,
     knobs::TESTS,
     change::TESTS,
+    faults::TESTS,
     malformed::TESTS,
     refusals::TESTS,
 ];

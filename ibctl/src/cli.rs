@@ -136,7 +136,7 @@ Examples:
         save: Option<PathBuf>,
     },
 
-    /// Tell what is wrong with configuration files, without a look at the kernel
+    /// Tell what is wrong with configuration files, without the kernel
     #[command(after_help = "\
 Everything that is wrong is told at once, with its place and what would be
 right. Without files, those of this host are checked.
@@ -151,7 +151,7 @@ Examples:
         files: Vec<PathBuf>,
     },
 
-    /// Print the steps from what is to what files declare, change nothing
+    /// Print the steps to what files declare, change nothing
     #[command(
         visible_alias = "diff",
         after_help = "\
@@ -169,7 +169,7 @@ Examples:
         files: Vec<PathBuf>,
     },
 
-    /// Print the present state as a file that 'plan' finds nothing to do for
+    /// Print the present state as a file that plans to nothing
     #[command(after_help = "\
 With -o json the same in JSON, which can be read as a file, too.
 
@@ -304,7 +304,7 @@ fn channels() -> impl TypedValueParser<Value = Channel> {
 }
 
 fn saved() -> String {
-    format!("Declare the values in FILE, too: {}", save::FILE)
+    format!("Declare them, too, in {}", save::FILE)
 }
 
 fn via(what: &str) -> String {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `ibctl` on a real `ib0`, with `ip`, `ethtool` and sysfs as independent readers.
 
+mod apply;
 mod change;
 mod children;
 mod guide;
@@ -17,6 +18,7 @@ use crate::guest::task::Task;
 /// All tests of `ibctl`.
 pub const TABLES: &[&[Task]] = &[
     knobs::TESTS,
+    apply::TESTS,
     change::TESTS,
     children::TESTS,
     trouble::TESTS,

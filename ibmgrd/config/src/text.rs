@@ -67,6 +67,19 @@ impl Text {
         }
     }
 
+    /// Returns the place, or the end of the text for one behind it.
+    pub(crate) fn within(&self, spot: Spot) -> Spot {
+        let lines = count(self.starts.len());
+        if spot.line <= lines {
+            return spot;
+        }
+        Spot {
+            line: lines,
+            column: count(self.line(lines).chars().count()).saturating_add(1),
+            width: 1,
+        }
+    }
+
     /// Returns the nearest start of a character at or before `at`.
     fn boundary(&self, at: usize) -> usize {
         let at = at.min(self.text.len());

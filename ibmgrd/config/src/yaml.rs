@@ -51,13 +51,13 @@ impl<'a> Reader<'a> {
     }
 
     fn malformed(&self, error: &ScanError) -> Box<Diagnostic> {
-        let spot = spot(*error.marker(), 1);
+        let spot = self.text.within(spot(*error.marker(), 1));
         let message = format!("this is no YAML: {}", error.info());
         Box::new(Diagnostic::at(self.text, spot, message))
     }
 
     fn wrong(&self, spot: Spot, message: &str) -> Box<Diagnostic> {
-        Box::new(Diagnostic::at(self.text, spot, message))
+        Box::new(Diagnostic::at(self.text, self.text.within(spot), message))
     }
 
     fn stream(&mut self) -> Result<Option<Node>> {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node> {
-        let spot = spot_of(span);
+        let spot = self.text.within(spot_of(span));
         if depth > DEPTH_MAX {
             let message = format!("this is nested more than {DEPTH_MAX} levels deep");
             return Err(self.wrong(spot, &message));

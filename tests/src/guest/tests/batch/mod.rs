@@ -2,6 +2,7 @@
 //! Our driver, `ipoib_batch`: what only it has. What any driver must do is in `scenario`.
 
 mod change;
+mod cycles;
 mod faults;
 mod knobs;
 mod malformed;
@@ -20,6 +21,7 @@ pub const TABLES: &[&[Task]] = &[
     faults::TESTS,
     malformed::TESTS,
     refusals::TESTS,
+    cycles::TESTS,
 ];
 
 /// Loads our driver for both HCAs and brings `ib0` and `ib1` up.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The module comes, carries, has its knobs turned, and goes, again and again.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use crate::guest::ipoib::{End, Mode};
+use crate::guest::task::Task;
+use crate::guest::tests::scenario::{Drivers, OURS, STOCK, Setup};
+use crate::guest::tests::stock;
+use crate::guest::{Guest, Result, memory, traffic};
+use crate::lab::machine::Shape;
+
+/// The tests.
+pub(super) const TESTS: &[Task] = &[
+    Task::new(
+        "batch.cycles",
+        "load, carry, set every knob at random, unload, again and again, without a leak",
+        |guest| {
+            let rounds = if guest.long() { 500 } else { 10 };
+            cycles(guest, rounds, &[Drivers::Ours])
+        },
+    )
+    .shape(Shape::CHECKED)
+    .limit(600)
+    .long_limit(14_400),
+    Task::new(
+        "batch.cycles_with_stock",
+        "the same, with the in-tree driver in between",
+        |guest| {
+            let drivers = [
+                Drivers::Ours,
+                Drivers::Stock,
+                Drivers::OursToStock,
+                Drivers::StockToOurs,
+            ];
+            cycles(guest, if guest.long() { 50 } else { 4 }, &drivers)
+        },
+    )
+    .shape(Shape::CHECKED)
+    .limit(300)
+    .long_limit(3600)
+    .allow(stock::KNOWN),
+];
+
+/// Numbers that look random and are the same each time (xorshift, Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    fn of<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
+        let index = usize::try_from(self.below(list.len() as u64)).unwrap_or(0);
+        list[index]
+    }
+}
+
+/// Where modprobe looks for parameters.
+const OPTIONS: &str = "/etc/modprobe.d/lab.conf";
+
+/// That file: gone with the test, however it ends.
+struct Options;
+
+impl Options {
+    fn new() -> Result<Self> {
+        fs::create_dir_all("/etc/modprobe.d")?;
+        fs::write(OPTIONS, "")?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // It fails only when the file is gone already.
+        let _ = fs::remove_file(OPTIONS);
+    }
+}
+
+fn cycles(guest: &Guest, rounds: usize, drivers: &[Drivers]) -> Result {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let _options = Options::new()?;
+    // Slabs and per-CPU lists fill up during the first rounds.
+    let warm_up = rounds.div_ceil(4).max(drivers.len());
+    let mut start = (0, 0);
+    for round in 0..rounds {
+        let drivers = drivers[round % drivers.len()];
+        one(guest, Setup::usual(drivers, Mode::Datagram), &mut random)
+            .with_context(|| format!("round {round}, {drivers:?}"))?;
+        if round + 1 == warm_up {
+            start = held(guest)?;
+        }
+    }
+    let (kb, skbs) = held(guest)?;
+    let counted = f64::from(u32::try_from(rounds - warm_up)?).max(1.0);
+    let grown = |now: u64, then: u64| -> Result<f64> {
+        Ok(f64::from(u32::try_from(now.saturating_sub(then))?) / counted)
+    };
+    let (kb, skbs) = (grown(kb, start.0)?, grown(skbs, start.1)?);
+    guest.figure(
+        "batch.cycles.rounds",
+        f64::from(u32::try_from(rounds)?),
+        "1",
+    );
+    guest.figure("batch.cycles.growth_per_round", kb, "kB");
+    // The queues of one interface alone are over a megabyte, its receive buffers 512.
+    ensure!(kb < 256.0, "memory grows by {kb} kB per round");
+    ensure!(skbs < 8.0, "{skbs} socket buffers are left per round");
+    Ok(())
+}
+
+fn held(guest: &Guest) -> Result<(u64, u64)> {
+    let kb = memory::used_kb(guest)?;
+    Ok((kb, memory::objects(guest, "skbuff_head_cache")?))
+}
+
+fn one(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
+    guest.load("vhca hcas=2 managed=1")?;
+    // Ring sizes: those of new interfaces. Changes at run time have a test of their own.
+    let options = format!(
+        "options {OURS} send_queue_size={} recv_queue_size={}\n",
+        128 << random.below(5),
+        64 << random.below(6)
+    );
+    guest.write(OPTIONS, &options)?;
+    let pair = setup.pair(guest)?;
+    let load = traffic::flood(&pair)?;
+    for end in [&pair.a, &pair.b] {
+        if setup.is_ours(&pair, end) {
+            turn_knobs(end, random)?;
+        }
+    }
+    drop(load);
+    pair.wait_ready(guest)?;
+    pair.ping(2, 3000)?;
+    for name in ["a", "b"] {
+        guest.run(&format!("ip netns del {name}"))?;
+    }
+    // Either may go first, the HCA with its users still there.
+    let mut modules: Vec<&str> = setup.modules().iter().copied().chain(["vhca"]).collect();
+    if random.below(3) == 0 {
+        modules.reverse();
+    }
+    for module in modules {
+        guest.wait_for(
+            &format!("unloading of {module}"),
+            Duration::from_secs(30),
+            || guest.unload(module).map(Some),
+        )?;
+    }
+    for module in [OURS, STOCK, "vhca"] {
+        ensure!(!guest.is_loaded(module)?, "{module} is still loaded");
+    }
+    Ok(())
+}
+
+/// Sets each knob of the driver to a value of its range, through one of its channels.
+fn turn_knobs(end: &End, random: &mut Random) -> Result {
+    let dev = &end.dev;
+    let via = ["rtnetlink", "ethtool", "sysfs"];
+    let mut lines = vec![
+        format!(
+            "ibctl set {dev} batching={} --via {}",
+            random.of(&["off", "on", "adaptive"]),
+            random.of(&via)
+        ),
+        format!(
+            "ibctl set {dev} batch-limit={} --via {}",
+            1 + random.below(64),
+            random.of(&via)
+        ),
+        format!(
+            "ethtool -C {dev} rx-usecs {} rx-frames {}",
+            random.below(200),
+            random.below(32)
+        ),
+        format!("ip link set {dev} mtu {}", 1280 + random.below(765)),
+        format!("ip link set {dev} txqueuelen {}", 16 + random.below(2000)),
+        format!("ethtool -K {dev} gro {}", random.of(&["on", "off"])),
+        format!(
+            "ethtool -K {dev} gso {} sg {}",
+            random.of(&["on", "off"]),
+            random.of(&["on", "off"])
+        ),
+    ];
+    // In any order.
+    for index in (1..lines.len()).rev() {
+        let other = usize::try_from(random.below(index as u64 + 1))?;
+        lines.swap(index, other);
+    }
+    for line in lines {
+        end.ns.run(&line)?;
+    }
+    end.write("umcast", &random.below(2).to_string())
+}

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ibmgr_api::Desired;
 use ibmgr_api::status::{Record, Status};
 use ibmgrd_hw::port::KernelPort;
 use ibmgrd_hw::watch::Watch;
@@ -13,6 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, mpsc};
 
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::files::Files;
 use crate::http::{self, Ask};
@@ -23,6 +25,8 @@ use crate::supervisor::{Cause, Supervisor};
 
 /// Requests that may wait for the loop.
 const ASKS: usize = 64;
+/// After so long it is tried again when another program of ibmgr changes something at present.
+const TURN: Duration = Duration::from_millis(5);
 /// Records that a slow reader may lag behind before it loses some.
 const RECORDS: usize = 1024;
 
@@ -49,6 +53,11 @@ struct Daemon {
     files: Files,
     port: KernelPort,
     place: Place,
+    changes: Changes,
+    /// What the files declare.
+    declared: Desired,
+    /// When to try again while another program of ibmgr changes something.
+    busy_until: Option<Instant>,
     manager: Manager,
     records: broadcast::Sender<Record>,
     started: Instant,
@@ -68,11 +77,19 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     // Before anything is looked at: what changes from here on is told.
     let mut watch = readable(Watch::open()?)?;
     let (records, _) = broadcast::channel(RECORDS);
+    let mut port = KernelPort::new();
+    let cookie = port
+        .namespace_cookie()
+        .map_err(|source| Error::Namespace(Box::new(source)))?;
+    let changes = Changes::new(&options.state_dir, cookie);
     let mut daemon = Daemon {
         supervisor: Supervisor::new(options.poll_interval()),
         files: Files::new(&options.folders),
-        port: KernelPort::new(),
-        place: Place::new(&options.lock, Path::new("/")),
+        port,
+        place: Place::new(&options.lock, changes.of_daemon(), Path::new("/")),
+        changes,
+        declared: Desired::default(),
+        busy_until: None,
         manager: Manager::from_environment(),
         records: records.clone(),
         started,
@@ -151,11 +168,20 @@ impl Daemon {
         for record in records {
             self.publish(record);
         }
+        self.declared = desired;
+        self.declare(cause);
+    }
+
+    /// What the last change of the host declares comes after the files, and wins.
+    fn declare(&mut self, cause: Cause) {
+        let mut desired = self.declared.clone();
+        desired.extend(self.changes.declared().clone());
         self.supervisor.declare(desired, cause);
     }
 
     fn reload(&mut self) {
         self.manager.reloading();
+        self.changes.forget();
         self.load(Cause::Reload);
         self.settle();
         self.manager.tell("READY=1");
@@ -163,15 +189,37 @@ impl Daemon {
 
     fn settle(&mut self) {
         let now = Instant::now();
-        let settled = self.supervisor.settle(&mut self.port, &mut self.place, now);
-        if let Err(error) = settled {
-            tracing::error!(%error, "interfaces can't be listed; it is tried again");
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let is_forced = is_due(self.busy_until) || is_due(self.changes.deadline());
+        if is_forced || self.supervisor.is_due(now) {
+            match self.place.turn() {
+                None => self.busy_until = Some(now + TURN),
+                Some(turn) => {
+                    self.busy_until = None;
+                    self.settle_in_turn(now);
+                    drop(turn);
+                }
+            }
         }
         for record in self.supervisor.take_records() {
             self.publish(record);
         }
         if self.manager.watchdog().is_some() {
             self.manager.tell("WATCHDOG=1");
+        }
+    }
+
+    fn settle_in_turn(&mut self, now: Instant) {
+        let found = self.changes.look(&mut self.port, now);
+        for record in found.records {
+            self.publish(record);
+        }
+        if found.is_other {
+            self.declare(Cause::Identity);
+        }
+        let settled = self.supervisor.settle(&mut self.port, &mut self.place, now);
+        if let Err(error) = settled {
+            tracing::error!(%error, "interfaces can't be listed; it is tried again");
         }
     }
 
@@ -187,10 +235,15 @@ impl Daemon {
     /// Returns when the loop has something to do without anything happening.
     fn next_wake(&self) -> Option<Instant> {
         let watchdog = self.manager.watchdog().map(|every| Instant::now() + every);
-        [watchdog, self.supervisor.next_wake()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            watchdog,
+            self.busy_until,
+            self.changes.deadline(),
+            self.supervisor.next_wake(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn answer(&mut self, ask: Ask) {

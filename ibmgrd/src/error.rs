@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ibmgr_api::ErrorCode;
+use ibmgrd_engine::PortError;
 use ibmgrd_hw::nl::NlError;
 
 /// Why the daemon ended, or did not begin.
@@ -14,6 +15,9 @@ pub enum Error {
     /// The kernel's notifications cannot be had.
     #[error("the kernel's notifications cannot be followed")]
     Watch(#[from] NlError),
+    /// The network namespace cannot be told from others.
+    #[error("the network namespace has no name")]
+    Namespace(#[source] Box<PortError>),
     /// Something of the process itself.
     #[error("{what} failed")]
     Io {
@@ -44,7 +48,7 @@ impl Error {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Watch(_) | Self::Io { .. } => ErrorCode::Kernel,
+            Self::Watch(_) | Self::Namespace(_) | Self::Io { .. } => ErrorCode::Kernel,
             Self::Running { .. } => ErrorCode::Refused,
         }
     }

@@ -3,9 +3,11 @@
 //!
 //! - [`supervisor`]: what to look at, when, and what to do about it. Knows no clock and no files.
 //! - [`daemon`]: the loop around it: the kernel's events, signals, requests, the service manager.
+//! - [`changes`]: what `ibctl apply` changes meanwhile, and what is left of it after a crash.
 //! - [`files`]: the drop-in folders. [`place`]: the turn, the journal, other programs' marks.
 //! - [`http`]: what `ibctl` and other programs ask over a unix socket.
 
+pub mod changes;
 pub mod daemon;
 mod error;
 pub mod files;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use ibmgrd_state::ROOT;
 
 use crate::supervisor::POLL;
 
@@ -28,7 +29,7 @@ pub struct Options {
     pub socket: PathBuf,
 
     /// Folder for the journal and for changes that wait to be confirmed
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/ibmgr")]
+    #[arg(long, value_name = "DIR", default_value = ROOT)]
     pub state_dir: PathBuf,
 
     /// File that keeps other programs of ibmgr from setting anything meanwhile

@@ -476,7 +476,7 @@ pub(super) fn show(key: &Key, value: Option<&Value>) -> Option<String> {
 }
 
 /// Returns an error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -19,25 +19,18 @@ use ibmgr_api::{Desired, Key, Link, LinkWants};
 use ibmgrd_engine::{Host, Journal, Keys, PortError, Query, resolve};
 use ibmgrd_hw::watch::Event;
 
+pub(crate) use attend::chain;
 pub use state::Cause;
 use state::{LinkState, Work};
 
-/// What the supervisor needs besides a kernel: a journal, its turn, and who else is about.
+/// What the supervisor needs besides a kernel: a journal, and who else is about.
 pub trait Surroundings: Journal {
-    /// Keeps other programs of ibmgr from setting anything until it is dropped.
-    type Turn;
-
-    /// Takes the turn; `None` when another program has it at present.
-    fn turn(&mut self) -> Option<Self::Turn>;
-
     /// Returns other programs that manage the interface with that index.
     fn owners(&self, index: u32) -> Vec<Owner>;
 }
 
 /// Time between two polls of what has no notification.
 pub const POLL: Duration = Duration::from_secs(10);
-/// After so long an interface is tried again that another program of ibmgr is just setting.
-const TURN: Duration = Duration::from_millis(5);
 /// More interfaces than these are read as one list.
 const FEW: usize = 4;
 /// After so long interfaces are listed again when the kernel did not answer.
@@ -151,7 +144,15 @@ impl Supervisor {
         }
     }
 
-    /// Does what is to be done at `now`, except what has to wait.
+    /// Says whether [`Supervisor::settle`] has anything to do at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        let is_late = self.next_wake().is_some_and(|at| at <= now);
+        is_late || !self.work.is_empty() || self.stale.is_some() && self.again.is_none()
+    }
+
+    /// Does what is to be done at `now`, except what has to wait. No other program of ibmgr may be
+    /// changing anything meanwhile.
     ///
     /// # Errors
     ///
@@ -174,15 +175,7 @@ impl Supervisor {
         }
         self.collect_retries(now);
         self.collect_polls(now);
-        if !self.work.is_empty() {
-            match surroundings.turn() {
-                None => self.again = Some(now + TURN),
-                Some(turn) => {
-                    self.attend_all(port, surroundings, now);
-                    drop(turn);
-                }
-            }
-        }
+        self.attend_all(port, surroundings, now);
         self.plan_polls(now);
         Ok(())
     }

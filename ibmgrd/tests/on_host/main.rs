@@ -3,9 +3,11 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::unwrap_used,
     reason = "a test that cannot go on fails, and says where"
 )]
 
+mod changes;
 mod files;
 mod heal;
 mod life;

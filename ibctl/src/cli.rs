@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use ibmgr_api::{Channel, Domain, ErrorCode, Unit};
 
 use crate::save;
@@ -51,6 +51,20 @@ pub enum Format {
     Table,
     /// The documented JSON form.
     Json,
+}
+
+/// Where the daemon listens.
+const SOCKET: &str = "/run/ibmgr/http.sock";
+
+/// How the daemon is asked, if it is.
+#[derive(Debug, Args)]
+pub struct At {
+    /// Do not ask the daemon
+    #[arg(long)]
+    pub direct: bool,
+    /// Socket of the daemon
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    pub socket: PathBuf,
 }
 
 /// The verbs.
@@ -246,8 +260,34 @@ Examples:
     /// Take back a change that waits to be confirmed, or was interrupted
     Rollback,
 
-    /// Tell whether a change is pending, and how the last one went
-    Status,
+    /// Tell whether a change is pending, how the last one went, what drifts
+    #[command(after_help = "\
+What is not as declared, the daemon knows: without one, or with --direct, only
+the last change is told.
+
+Examples:
+  ibctl status
+  ibctl status -o json
+  ibctl status --direct")]
+    Status {
+        /// Where the daemon is
+        #[command(flatten)]
+        daemon: At,
+    },
+
+    /// Print what happens, as the daemon sees it, until it ends
+    #[command(after_help = "\
+Each change with its interface, knob, old and new value, the reason and where
+it is declared. With -o json, one document a line.
+
+Examples:
+  ibctl watch
+  ibctl watch -o json")]
+    Watch {
+        /// Socket of the daemon
+        #[arg(long, value_name = "PATH", default_value = SOCKET)]
+        socket: PathBuf,
+    },
 
     /// Waits for a change to be confirmed, and takes it back when it was not
     #[command(hide = true)]

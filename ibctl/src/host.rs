@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::apply::{Applied, Recovered, Status, Word};
 use crate::cli::Format;
+use crate::daemon;
 use crate::error::Error;
 use crate::report;
 use crate::text::Table;
@@ -271,11 +272,14 @@ struct StatusForm<'a> {
     why: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    daemon: Option<&'a ibmgr_api::status::Status>,
 }
 
-/// Prints how things stand.
+/// Prints how things stand, and what the daemon says when there is one.
 pub(crate) fn print_status(
     status: &Status,
+    daemon: Option<&ibmgr_api::status::Status>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
@@ -292,6 +296,7 @@ pub(crate) fn print_status(
             steps: kept.map(|kept| kept.story.plan.actions.len()),
             why: kept.and_then(|kept| kept.why.as_deref()),
             report: kept.and_then(|kept| kept.report.as_ref()),
+            daemon,
         };
         return write_json(out, &form);
     }
@@ -300,7 +305,8 @@ pub(crate) fn print_status(
     if let Some(kept) = kept {
         add_change(&mut table, status.word, kept, left);
     }
-    Ok(table.write(out)?)
+    table.write(out)?;
+    daemon.map_or(Ok(()), |status| daemon::print(status, out))
 }
 
 fn add_change<'a>(table: &mut Table<'a>, word: Word, kept: &'a Kept, left: Option<u64>) {

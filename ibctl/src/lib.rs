@@ -8,6 +8,7 @@
 mod apply;
 mod check;
 mod cli;
+mod daemon;
 mod error;
 mod explain;
 mod export;
@@ -239,10 +240,17 @@ fn verb<P: Host>(
             let _ = stdout.flush();
             host::failure(&recovered.report).map_or(printed, Err)
         }
-        Verb::Status => {
+        Verb::Status { daemon: at } => {
             let (_, store) = kernel.open()?;
-            host::print_status(&apply::status(&store)?, format, stdout)
+            let daemon = if at.direct {
+                None
+            } else {
+                daemon::status(&at.socket)?
+            };
+            let status = apply::status(&store)?;
+            host::print_status(&status, daemon.as_ref(), format, stdout)
         }
+        Verb::Watch { socket } => daemon::watch(&socket, format, stdout),
         Verb::AwaitConfirmation { id, by } => {
             // Away from the terminal and the session of whoever asked. It fails for a leader of
             // processes only, which a new process is not.

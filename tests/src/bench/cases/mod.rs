@@ -7,6 +7,7 @@ mod ibctl;
 mod icount;
 mod lab;
 mod matrix;
+mod plan;
 mod rr;
 mod stock;
 
@@ -21,5 +22,6 @@ pub(super) const ALL: &[Case] = &[
     rr::CASE,
     matrix::CASE,
     ibctl::CASE,
+    plan::CASE,
     apply::CASE,
 ];

@@ -109,6 +109,7 @@ fn run_vm_tests(
 ) -> Result<()> {
     let mut session = Session::prepare(run_dir.path())?;
     session.add_program(build_program("ibctl", false)?, "/usr/bin/ibctl");
+    session.add_program(build_program("ibmgrd", false)?, "/usr/sbin/ibmgrd");
     let step = Step::begin(format!("running {} tests in machines", picked.len()));
     let mut measured: Vec<(String, Vec<Figure>)> = Vec::new();
     let wish = Wish {

@@ -2,6 +2,7 @@
 //! The table of cases.
 
 mod apply;
+mod daemon;
 mod gso;
 mod ibctl;
 mod icount;
@@ -24,4 +25,6 @@ pub(super) const ALL: &[Case] = &[
     ibctl::CASE,
     plan::CASE,
     apply::CASE,
+    daemon::DRIFT,
+    daemon::DAEMON,
 ];

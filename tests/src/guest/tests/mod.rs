@@ -2,6 +2,7 @@
 //! The tables of what can run in a machine.
 
 pub mod batch;
+pub mod daemon;
 pub mod demo;
 pub mod host;
 pub mod hw;
@@ -23,6 +24,7 @@ const AREAS: &[&[&[Task]]] = &[
     scenario::TABLES,
     stock::TABLES,
     ibctl::TABLES,
+    daemon::TABLES,
     batch::TABLES,
     vhca::TABLES,
 ];

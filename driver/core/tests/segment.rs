@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 //! Headers of segments against a plain checksum of the whole packet.
 #![cfg(not(loom))]
-#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use ipoib_core::segment::{Headers, Piece};
 use proptest::prelude::*;

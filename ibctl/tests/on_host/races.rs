@@ -209,10 +209,13 @@ fn an_interface_that_is_renamed_midway_is_not_left_half_set() {
 fn ctrl_c_does_not_leave_a_set_half_done() {
     let net = Net::with_veth();
     let before = net.snapshot("v0");
+    // A shell's background job, which this may be, ignores Ctrl-C, and so would ibctl.
+    let mut interruptible = vec!["--default-signal=INT".as_ref(), ibctl_path().as_os_str()];
+    interruptible.extend(REFUSED.map(std::ffi::OsStr::new));
     let mut midway = 0;
     for round in 0..2000_u64 {
         let child = net
-            .command(ibctl_path(), REFUSED)
+            .command("env", &interruptible)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -6,7 +6,8 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory, Parser, Subcommand};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::cache::Cache;
 use super::progress::say;
@@ -96,18 +97,16 @@ pub fn main() -> ExitCode {
 /// Machines and mounts end with this process by themselves; half-made items
 /// of the cache are removed by the next run.
 fn die_of_signals() -> Result<()> {
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
-    // Before any thread is made, so that all of them leave these to the one below.
-    pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&signals), None).context("can't block signals")?;
+    // Caught, not blocked: programs inherit what is blocked, and tests send signals to theirs.
+    let caught = [SIGINT, SIGTERM, SIGHUP];
+    let mut signals = Signals::new(caught).context("can't catch signals")?;
     thread::spawn(move || {
-        if let Ok(signal) = signals.wait() {
+        if let Some(signal) = signals.forever().next() {
             place::tidy_up();
-            say(&format!("\nlab: {signal}; stopped"));
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+            say(&format!("\nlab: {name}; stopped"));
             // As a shell reports a program that a signal ended.
-            std::process::exit(128 + signal as i32);
+            std::process::exit(128 + signal);
         }
     });
     Ok(())

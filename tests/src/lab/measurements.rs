@@ -38,16 +38,7 @@ pub fn record(title: &str, command: &str, figures: &[Figure]) -> Result<()> {
 
 /// Says when, on which commit and on what machine.
 fn circumstances() -> Result<String> {
-    let mut git = Command::new("git");
-    git.current_dir(place::repo())
-        .args(["describe", "--always", "--dirty", "--exclude=*"]);
-    let commit = git
-        .output()
-        .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
-    let commit = commit
-        .ok()
-        .filter(|text| !text.is_empty())
-        .unwrap_or_else(|| "unknown".into());
+    let commit = commit();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo
         .lines()
@@ -60,6 +51,26 @@ fn circumstances() -> Result<String> {
         "{}, commit {commit}, {cpus} × {model}, QEMU TCG",
         place::utc("%Y-%m-%d")?
     ))
+}
+
+/// Names the commit, with `-dirty` when anything but the document itself differs from it.
+fn commit() -> String {
+    let git = |args: &[&str]| {
+        let output = Command::new("git")
+            .current_dir(place::repo())
+            .args(args)
+            .output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let besides = format!(":(exclude){DOCUMENT}");
+    let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".into();
+    };
+    match git(&["status", "--porcelain", "--", ".", &besides]) {
+        Some(changes) if changes.is_empty() => commit,
+        _ => commit + "-dirty",
+    }
 }
 
 fn section(title: &str, command: &str, figures: &[Figure], circumstances: &str) -> String {

@@ -146,12 +146,6 @@ impl Skb {
         unsafe { bindings::ipoib_h_csum_partial(self.as_ptr()) }
     }
 
-    /// Fills in the checksum, if the packet has none yet; false when there is no memory for that.
-    pub fn fill_checksum(&mut self) -> bool {
-        // SAFETY: the packet is valid and owned.
-        unsafe { bindings::ipoib_h_checksum(self.as_ptr()) }
-    }
-
     /// Frees a packet that was sent; in NAPI, `budget` is the poll's budget.
     pub fn consume(self, budget: u32) {
         // SAFETY: ownership goes to the callee.

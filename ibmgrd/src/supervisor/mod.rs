@@ -271,9 +271,14 @@ impl Supervisor {
             }
             self.wants.insert(index, wants);
         }
-        for index in before.into_keys() {
+        for (index, wants) in before {
             self.states.remove(&index);
             self.work.remove(&index);
+            // Gone before its own notification was read, which then finds nothing to tell of.
+            if !links.iter().any(|link| link.index == index) {
+                let record = Record::new(RecordKind::Disappeared, "the kernel says so");
+                self.tell(record.of(wants.link));
+            }
         }
         for name in appeared {
             let reason = "an interface that declarations are for";

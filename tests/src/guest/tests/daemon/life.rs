@@ -23,8 +23,6 @@ pub(super) const TESTS: &[Task] = &[
         ours,
     )
     .fabric(Fabric::Managed, 2)
-    // Open: at times the daemon misses that the second interface goes with its driver.
-    .long_only(true)
     .limit(180),
     Task::new(
         "daemon.late_pkey",

@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod committed;
 pub mod guest;
 pub mod lab;
 pub mod wire;

@@ -4,10 +4,9 @@
 //! `UPDATE=1 cargo test -p ib-tests --test generated` rewrites the pages.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::{env, fs};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use ib_tests::committed;
 use ibmgr_api::registry::{GROUPS, Group, Knob};
 use ibmgr_api::{Domain, ErrorCode, Key};
 use ibmgrd_import::{Format, Outcome};
@@ -17,37 +16,7 @@ const NOTE: &str =
 
 /// Compares a page with what it should be, or rewrites it when `UPDATE` is set.
 fn compare(path: &str, wanted: &str) -> Result<()> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    if env::var_os("UPDATE").is_some_and(|value| value == "1") {
-        return fs::write(&file, wanted).with_context(|| format!("can't write {path}"));
-    }
-    let found = fs::read_to_string(&file).unwrap_or_default();
-    match first_difference(&found, wanted) {
-        None => Ok(()),
-        Some(what) => bail!(
-            "{path} is not what the tables say: {what}\n\
-             run 'UPDATE=1 cargo test -p ib-tests --test generated' and commit the page"
-        ),
-    }
-}
-
-fn first_difference(found: &str, wanted: &str) -> Option<String> {
-    let (mut found, mut wanted) = (found.lines(), wanted.lines());
-    let mut number = 1;
-    loop {
-        match (found.next(), wanted.next()) {
-            (None, None) => return None,
-            (found, wanted) if found == wanted => number += 1,
-            (found, wanted) => {
-                let show = |line: Option<&str>| line.unwrap_or("(no more lines)").to_owned();
-                return Some(format!(
-                    "line {number} is\n  {}\nand should be\n  {}",
-                    show(found),
-                    show(wanted)
-                ));
-            }
-        }
-    }
+    committed::compare(path, wanted, "generated")
 }
 
 fn knobs_page() -> Result<String> {
@@ -285,16 +254,4 @@ fn the_page_of_errors_is_the_table() -> Result<()> {
 fn the_schema_of_files_is_the_registry() -> Result<()> {
     let schema = serde_json::to_string_pretty(&ibmgrd_config::schema())?;
     compare("docs/reference/config.schema.json", &format!("{schema}\n"))
-}
-
-#[test]
-fn a_difference_is_found_and_named() {
-    assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
-    let changed = first_difference("a\nb\n", "a\nc\n").unwrap_or_default();
-    assert!(
-        changed.starts_with("line 2 is\n  b\nand should be\n  c"),
-        "{changed}"
-    );
-    assert!(first_difference("a\n", "a\nb\n").is_some());
-    assert!(first_difference("a\nb\n", "a\n").is_some());
 }

@@ -95,6 +95,7 @@ const RULES: [Rule; 10] = [
             "ibmgrd-engine",
             "ibmgrd-hw",
             "ibmgrd-import",
+            "ibmgrd",
             "ibctl",
         ],
         others: None,

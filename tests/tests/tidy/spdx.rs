@@ -26,7 +26,8 @@ pub(crate) fn licence_of(path: &str) -> &'static str {
     longest.map_or("", |(_, licence)| licence)
 }
 
-/// Wants the folder's licence in the first line, or in the second after `#!`.
+/// Wants the folder's licence in the first line, or in the second after `#!`, or after the words that
+/// zsh wants first in a file of completions.
 pub(crate) fn check(file: &Source) -> Vec<Problem> {
     if WITHOUT_LINE.contains(&file.extension()) || file.path.starts_with("docs/LICENSES/") {
         return Vec::new();
@@ -36,7 +37,9 @@ pub(crate) fn check(file: &Source) -> Vec<Problem> {
         return vec![Problem::new(&file.path, what)];
     };
     let wanted = licence_of(&file.path);
-    let after_interpreter = usize::from(text.starts_with("#!") && !text.starts_with("#!["));
+    let after_interpreter = usize::from(
+        text.starts_with("#!") && !text.starts_with("#![") || text.starts_with("#compdef "),
+    );
     let line = text.lines().nth(after_interpreter).unwrap_or_default();
     let found = line.split_once(TAG).map(|(_, licence)| {
         let licence = licence.trim_end();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The one table of exit codes, D-Bus error names and HTTP statuses.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a request did not do what was asked.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ErrorCode {
@@ -40,6 +40,12 @@ pub enum ErrorCode {
     Journal,
     /// An earlier change waits to be confirmed, or there is none to be confirmed or taken back.
     Pending,
+    /// What the request was made for is not so any more: somebody changed it meanwhile.
+    Stale,
+    /// The request is larger than what is taken.
+    TooLarge,
+    /// Too much is asked at once.
+    Busy,
 }
 
 struct Row {
@@ -64,7 +70,7 @@ macro_rules! row {
     };
 }
 
-const TABLE: [Row; 16] = [
+const TABLE: [Row; 19] = [
     row!(Internal, "internal", 1, 500, "Defect in ibmgr"),
     row!(Usage, "usage", 2, 400, "Malformed request"),
     row!(UnknownKnob, "unknown-knob", 3, 404, "No such knob"),
@@ -99,6 +105,9 @@ const TABLE: [Row; 16] = [
     row!(Timeout, "timeout", 14, 504, "Kernel did not answer in time"),
     row!(Journal, "journal", 15, 507, "State on disk not usable"),
     row!(Pending, "pending", 16, 409, "Confirmation pending, or none"),
+    row!(Stale, "stale", 17, 412, "Changed meanwhile"),
+    row!(TooLarge, "too-large", 18, 413, "Request too large"),
+    row!(Busy, "busy", 19, 503, "Too much at once"),
 ];
 
 impl ErrorCode {
@@ -115,13 +124,19 @@ impl ErrorCode {
     /// Returns how much it weighs when several things went wrong at once.
     ///
     /// A value that stays changed against the request outweighs its cause; one without effect is least.
-    pub(crate) const fn gravity(self) -> u8 {
+    pub const fn gravity(self) -> u8 {
         match self {
             Self::NoEffect => 0,
             Self::NotPutBack => 3,
             Self::Vanished => 2,
             _ => 1,
         }
+    }
+
+    /// Returns the code of that name, such as `unknown-knob`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|code| code.name() == name)
     }
 
     /// Returns the name in JSON output, such as `unknown-knob`.

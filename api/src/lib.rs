@@ -20,6 +20,7 @@ mod desired;
 mod document;
 mod domain;
 mod error;
+mod failure;
 mod host;
 mod key;
 mod link;
@@ -30,6 +31,7 @@ mod pkey;
 mod plan;
 pub mod registry;
 pub mod status;
+mod summary;
 mod value;
 mod wants;
 
@@ -44,6 +46,7 @@ pub use cpus::{CpuSet, CpuSetError};
 pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};
 pub use domain::{Choice, Domain, Unit, ValueError};
 pub use error::ErrorCode;
+pub use failure::Failure;
 pub use host::{
     Action, ChildChange, ChildReport, End, HostPlan, HostRefusal, HostReport, LinkPlan, NewChild,
     OldChild, Target, Trouble, Was,
@@ -56,5 +59,6 @@ pub use notice::Notice;
 pub use pkey::{Pkey, PkeyError};
 pub use plan::{Assignment, Outcome, Plan, PlanError, Report, ReportLine, Skip, Step};
 pub use registry::{Effect, Group, Knob, Phase};
+pub use summary::show;
 pub use value::Value;
 pub use wants::{ChildWants, LinkWants, Want};

@@ -5,6 +5,7 @@
 //! Words and names of fields are never renamed. Values stand as `set` takes them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -243,6 +244,8 @@ pub enum RecordKind {
     Lost,
     /// A change waits for its confirmation, was confirmed, or taken back.
     Checkpoint,
+    /// Somebody asked for what they may not do.
+    Denied,
 }
 
 impl RecordKind {
@@ -263,7 +266,44 @@ impl RecordKind {
             Self::Loaded => "loaded",
             Self::Lost => "lost",
             Self::Checkpoint => "checkpoint",
+            Self::Denied => "denied",
         }
+    }
+}
+
+/// Who asked for something, and through what.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct By {
+    /// Through what: `socket`, `dbus` or `tcp`.
+    pub surface: String,
+    /// The user, as the kernel or the bus says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// The group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid: Option<u32>,
+    /// The process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The name on the bus, of the certificate or of the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// `user 0, process 4711, over socket`.
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, self.uid) {
+            (Some(name), Some(uid)) => write!(f, "{name}, user {uid}")?,
+            (Some(name), None) => f.write_str(name)?,
+            (None, Some(uid)) => write!(f, "user {uid}")?,
+            (None, None) => f.write_str("an unknown caller")?,
+        }
+        if let Some(pid) = self.pid {
+            write!(f, ", process {pid}")?;
+        }
+        write!(f, ", over {}", self.surface)
     }
 }
 
@@ -296,6 +336,9 @@ pub struct Record {
     /// The error's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Who asked for it, when somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
 }
 
 impl Record {
@@ -312,6 +355,7 @@ impl Record {
             reason: reason.into(),
             origin: None,
             code: None,
+            by: None,
         }
     }
 
@@ -373,6 +417,7 @@ mod tests {
             RecordKind::Loaded,
             RecordKind::Lost,
             RecordKind::Checkpoint,
+            RecordKind::Denied,
         ] {
             assert_eq!(serde_json::to_value(kind).unwrap(), json!(kind.name()));
         }

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use ibmgr_api::ErrorCode;
 use ibmgr_api::status::{Record, RecordKind, Standing, Status};
+use ibmgr_api::{ErrorCode, Failure};
 
 use crate::cli::Format;
 use crate::error::Error;
@@ -37,13 +37,11 @@ pub(crate) fn status(socket: &Path) -> Result<Option<Status>, Error> {
 /// Prints what happens, until the daemon ends.
 pub(crate) fn watch(socket: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let Some(answer) = ask(socket, "/v1/events")? else {
-        return Err(Error::Host {
-            message: format!(
-                "no daemon answers at {}: start ibmgrd, which follows what happens",
-                socket.display()
-            ),
-            code: ErrorCode::Kernel,
-        });
+        let message = format!(
+            "no daemon answers at {}: start ibmgrd, which follows what happens",
+            socket.display()
+        );
+        return Err(Failure::new(ErrorCode::Kernel, message).into());
     };
     // Nothing happens for hours, perhaps.
     answer

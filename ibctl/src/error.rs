@@ -4,13 +4,13 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ibmgr_api::{
-    ErrorCode, HostPlan, HostRefusal, Key, KeyError, LinkName, LinkNameError, PlanError, ValueError,
+    ErrorCode, Failure, Key, KeyError, LinkName, LinkNameError, PlanError, ValueError,
 };
-use ibmgrd_engine::{JournalError, PortError};
+use ibmgrd_engine::PortError;
 use ibmgrd_state::StateError;
+use ibmgrd_state::change::ChangeError;
 use serde::Serialize;
 
 use crate::cli::Format;
@@ -43,18 +43,9 @@ pub enum Error {
     /// Why there is no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A set that did not go as asked.
-    #[error("{message}")]
-    Set {
-        /// What went wrong, and in what state things are.
-        message: String,
-        /// The gravest code of the report.
-        code: ErrorCode,
-        /// The interface.
-        link: LinkName,
-        /// The knob that failed.
-        key: Key,
-    },
+    /// What a report, or the daemon, says went wrong.
+    #[error("{}", .0.message)]
+    Failed(Box<Failure>),
     /// A set went as asked, but nobody was told.
     #[error("{link}: all is set as asked, but the report could not be written")]
     Unreported {
@@ -75,38 +66,12 @@ pub enum Error {
         /// What the system said.
         source: Option<io::Error>,
     },
-    /// What was declared cannot be done, and nothing was changed.
-    #[error("{}", refusals(.0))]
-    Refused(Box<HostPlan>),
-    /// A change of the host that did not go as declared.
-    #[error("{message}")]
-    Host {
-        /// What went wrong, and in what state things are.
-        message: String,
-        /// The gravest code of the report.
-        code: ErrorCode,
-    },
-    /// An earlier change waits to be confirmed.
-    #[error(
-        "an earlier change waits {} s more to be confirmed: nothing was changed",
-        left.as_secs()
-    )]
-    Unconfirmed {
-        /// The time that is left.
-        left: Duration,
-    },
-    /// There is no change that could be confirmed or taken back.
-    #[error("{0}")]
-    Nothing(&'static str),
-    /// The process that would take an unconfirmed change back could not be started.
-    #[error("what takes an unconfirmed change back could not be started: nothing was changed")]
-    Guard(#[source] io::Error),
+    /// Why no change of the host was begun, confirmed or taken back.
+    #[error(transparent)]
+    Change(ChangeError),
     /// The state on disk cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A note could not be kept.
-    #[error("{0}")]
-    Journal(String),
     /// Files that cannot be used.
     #[error("{0}")]
     Config(String),
@@ -123,19 +88,6 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-fn refusals(plan: &HostPlan) -> String {
-    match plan.refused.as_slice() {
-        [] => "the plan was refused".to_owned(),
-        [one] => format!("{one}; nothing was changed"),
-        [first, rest @ ..] => {
-            format!(
-                "{first}, and {} more cannot be done; nothing was changed",
-                rest.len()
-            )
-        }
-    }
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Form<'a> {
@@ -147,16 +99,28 @@ struct Form<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<&'a LinkName>,
+    link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    knob: Option<&'a Key>,
+    knob: Option<String>,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl From<ChangeError> for Error {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Port(error) => Self::Port(error),
+            ChangeError::State(error) => Self::State(error),
+            error => Self::Change(error),
+        }
+    }
 }
 
 impl Error {
-    pub(crate) fn journal(error: JournalError) -> Self {
-        Self::Journal(error.to_string())
-    }
-
     /// Returns the code that decides the exit status.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -167,19 +131,13 @@ impl Error {
             Self::Value { .. } => ErrorCode::BadValue,
             Self::Port(error) => error.code(),
             Self::Plan(error) => error.code(),
-            Self::Set { code, .. } | Self::Files { code, .. } => *code,
+            Self::Failed(failure) => failure.code,
+            Self::Files { code, .. } => *code,
             Self::Config(_) => ErrorCode::BadValue,
-            Self::Refused(plan) => {
-                let first = plan.refused.first();
-                first.map_or(ErrorCode::Internal, HostRefusal::code)
-            }
+            Self::Change(error) => error.code(),
             Self::Save { .. } => ErrorCode::Journal,
             Self::Unreported { .. } | Self::Output(_) => ErrorCode::Kernel,
-            Self::Host { code, .. } => *code,
-            Self::Unconfirmed { .. } | Self::Nothing(_) => ErrorCode::Pending,
-            Self::Guard(_) => ErrorCode::Kernel,
             Self::State(error) => error.code(),
-            Self::Journal(_) => ErrorCode::Journal,
         }
     }
 
@@ -189,46 +147,38 @@ impl Error {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    fn link(&self) -> Option<&LinkName> {
+    fn link(&self) -> Option<String> {
         match self {
-            Self::Port(error) => error.link(),
-            Self::Plan(error) => error.link(),
-            Self::Set { link, .. } | Self::Unreported { link, .. } => Some(link),
+            Self::Port(error) => error.link().map(ToString::to_string),
+            Self::Plan(error) => error.link().map(ToString::to_string),
+            Self::Failed(failure) => failure.link.clone(),
+            Self::Unreported { link, .. } => Some(link.to_string()),
             Self::Usage(_)
             | Self::Key(_)
             | Self::LinkName(_)
             | Self::Value { .. }
             | Self::Files { .. }
-            | Self::Refused(_)
-            | Self::Host { .. }
-            | Self::Unconfirmed { .. }
-            | Self::Nothing(_)
-            | Self::Guard(_)
+            | Self::Change(_)
             | Self::State(_)
-            | Self::Journal(_)
             | Self::Config(_)
             | Self::Save { .. }
             | Self::Output(_) => None,
         }
     }
 
-    fn key(&self) -> Option<&Key> {
+    fn key(&self) -> Option<String> {
         match self {
-            Self::Value { key, .. } | Self::Set { key, .. } => Some(key),
-            Self::Port(error) => error.key(),
-            Self::Plan(error) => Some(error.key()),
+            Self::Value { key, .. } => Some(key.to_string()),
+            Self::Failed(failure) => failure.knob.clone(),
+            Self::Port(error) => error.key().map(ToString::to_string),
+            Self::Plan(error) => Some(error.key().to_string()),
             Self::Usage(_)
             | Self::Key(_)
             | Self::LinkName(_)
             | Self::Unreported { .. }
             | Self::Files { .. }
-            | Self::Refused(_)
-            | Self::Host { .. }
-            | Self::Unconfirmed { .. }
-            | Self::Nothing(_)
-            | Self::Guard(_)
+            | Self::Change(_)
             | Self::State(_)
-            | Self::Journal(_)
             | Self::Config(_)
             | Self::Save { .. }
             | Self::Output(_) => None,
@@ -243,7 +193,7 @@ impl Error {
             return hint.clone().or(denied);
         }
         let key = self.key();
-        let with_link = |text: &str| match (key, self.link()) {
+        let with_link = |text: &str| match (&key, self.link()) {
             (Some(key), Some(link)) => Some(format!("'ibctl explain {key} {link}' {text}")),
             (Some(key), None) => Some(format!("'ibctl explain {key}' {text}")),
             (None, _) => None,
@@ -269,7 +219,7 @@ impl Error {
                     .to_owned(),
             ),
             ErrorCode::Timeout => Some("try again; the kernel may be busy".to_owned()),
-            ErrorCode::Pending if matches!(self, Self::Unconfirmed { .. }) => {
+            ErrorCode::Pending if matches!(self, Self::Change(ChangeError::Unconfirmed { .. })) => {
                 Some("'ibctl confirm' keeps it, 'ibctl rollback' takes it back".to_owned())
             }
             ErrorCode::Pending => Some("'ibctl status' tells how things stand".to_owned()),
@@ -279,6 +229,9 @@ impl Error {
     }
 
     fn causes(&self) -> Vec<String> {
+        if let Self::Failed(failure) = self {
+            return failure.causes.clone();
+        }
         let mut causes = Vec::new();
         let mut source = self.source();
         while let Some(cause) = source {

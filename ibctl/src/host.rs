@@ -5,13 +5,11 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
 
-use ibmgr_api::{
-    Action, Assignment, ChildReport, End, ErrorCode, HostPlan, HostRefusal, HostReport,
-};
+use ibmgr_api::{Action, Assignment, ChildReport, End, HostPlan, HostRefusal, HostReport};
 use ibmgrd_state::Kept;
+use ibmgrd_state::change::{Applied, Checkpoint, Ended, Word};
 use serde::Serialize;
 
-use crate::apply::{Applied, Recovered, Status, Word};
 use crate::cli::Format;
 use crate::daemon;
 use crate::error::Error;
@@ -127,11 +125,11 @@ struct InterruptedForm<'a> {
 /// Prints how an `apply` went, and what it found interrupted.
 pub(crate) fn print_applied(
     applied: &Applied,
+    interrupted: Option<&Ended>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format == Format::Json {
-        let interrupted = applied.recovered.as_ref();
         let form = AppliedForm {
             report: &applied.report,
             confirm_within_seconds: applied.confirm_within.map(whole_seconds),
@@ -142,7 +140,7 @@ pub(crate) fn print_applied(
         };
         return write_json(out, &form);
     }
-    if let Some(recovered) = &applied.recovered {
+    if let Some(recovered) = interrupted {
         write_recovered(recovered, "an interrupted apply of", out)?;
         writeln!(out)?;
     }
@@ -159,7 +157,7 @@ pub(crate) fn print_applied(
 
 /// Prints how taking back went.
 pub(crate) fn print_rollback(
-    recovered: &Recovered,
+    recovered: &Ended,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
@@ -169,7 +167,7 @@ pub(crate) fn print_rollback(
     write_recovered(recovered, "the apply of", out)
 }
 
-fn write_recovered(recovered: &Recovered, which: &str, out: &mut dyn Write) -> Result<(), Error> {
+fn write_recovered(recovered: &Ended, which: &str, out: &mut dyn Write) -> Result<(), Error> {
     let how = match recovered.report.end {
         End::Applied => "was finished",
         End::InPart => "could be taken back in part only",
@@ -220,44 +218,6 @@ fn child_result(child: &ChildReport) -> String {
     }
 }
 
-/// Returns the error that sums up a change that did not go as declared.
-pub(crate) fn failure(report: &HostReport) -> Option<Error> {
-    let code = report.code()?;
-    let link = report.links.iter().find(|link| link.code() == Some(code));
-    let child = report
-        .children
-        .iter()
-        .find(|c| c.outcome.code() == Some(code));
-    let what = if let Some(trouble) = &report.trouble {
-        trouble.message.clone()
-    } else if let Some((link, line)) = link.and_then(|link| {
-        let lines = link.lines.iter();
-        let mut lines = lines.filter(|line| line.outcome.code() == Some(code));
-        Some((link, lines.next()?))
-    }) {
-        format!("{}: {}", link.link, report::what(link, line))
-    } else {
-        let child = child?;
-        let why = child.outcome.why().unwrap_or(child.outcome.name());
-        let change = child.change.name();
-        format!(
-            "{}: could not {change} the child with P_Key {} on {}: {why}",
-            child.name, child.pkey, child.parent
-        )
-    };
-    let state = match report.end {
-        End::NotStarted => "; nothing was changed",
-        End::RolledBack => "; everything was put back",
-        End::InPart => "; not everything could be put back: the report has what",
-        End::Applied | End::Nothing if code == ErrorCode::Vanished => "; the others were changed",
-        End::Applied | End::Nothing => "",
-    };
-    Some(Error::Host {
-        message: format!("{what}{state}"),
-        code,
-    })
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct StatusForm<'a> {
@@ -278,19 +238,16 @@ struct StatusForm<'a> {
 
 /// Prints how things stand, and what the daemon says when there is one.
 pub(crate) fn print_status(
-    status: &Status,
+    status: &Checkpoint,
     daemon: Option<&ibmgr_api::status::Status>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let kept = status.kept.as_ref();
-    let left = match status.word {
-        Word::Pending(left) => Some(whole_seconds(left)),
-        _ => None,
-    };
+    let left = status.word.left().map(whole_seconds);
     if format == Format::Json {
         let form = StatusForm {
-            state: status.word.to_string(),
+            state: status.word.name().to_owned(),
             what: kept.map(|kept| kept.about.what.as_str()),
             confirm_within_seconds: left,
             steps: kept.map(|kept| kept.story.plan.actions.len()),
@@ -301,7 +258,7 @@ pub(crate) fn print_status(
         return write_json(out, &form);
     }
     let mut table = Table::default();
-    table.row([Cow::from("state"), status.word.to_string().into()]);
+    table.row([Cow::from("state"), status.word.name().into()]);
     if let Some(kept) = kept {
         add_change(&mut table, status.word, kept, left);
     }

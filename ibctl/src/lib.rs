@@ -31,8 +31,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use ibmgrd_engine::{Host, PortError};
+use ibmgrd_engine::{Host, PortError, plan_declared};
 use ibmgrd_state::Store;
+use ibmgrd_state::change::{self, ChangeError};
 use serde::Serialize;
 
 pub use cli::{Cli, Format, Verb};
@@ -196,14 +197,14 @@ fn verb<P: Host>(
             confirm_within,
             dry_run,
         } => {
-            let desired = apply::load(&files)?;
+            let desired = plan::load(&files)?.desired;
             if dry_run {
-                let plan = apply::plan(&mut open()?, &desired)?;
+                let (_, plan) = plan_declared(&mut open()?, &desired)?;
                 host::print_plan(&plan, format, stdout)?;
                 return if plan.refused.is_empty() {
                     Ok(())
                 } else {
-                    Err(Error::Refused(Box::new(plan)))
+                    Err(ChangeError::Refused(Box::new(plan)).into())
                 };
             }
             let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
@@ -215,11 +216,12 @@ fn verb<P: Host>(
                 .collect();
             let confirm = confirm_within.map(|within| (within, kernel.guard));
             let applied = apply::apply(&mut port, &store, &desired, &names.join(" "), confirm);
-            let done = applied.and_then(|applied| {
-                let printed = host::print_applied(&applied, format, stdout);
-                host::failure(&applied.report).map_or(printed, Err)
+            let done = applied.and_then(|(applied, interrupted)| {
+                let printed = host::print_applied(&applied, interrupted.as_ref(), format, stdout);
+                let failure = applied.report.failure();
+                failure.map_or(printed, |failure| Err(failure.into()))
             });
-            if let Err(Error::Refused(plan)) = &done {
+            if let Err(Error::Change(ChangeError::Refused(plan))) = &done {
                 host::print_plan(plan, format, stdout)?;
             }
             // As for a set.
@@ -229,16 +231,18 @@ fn verb<P: Host>(
         Verb::Confirm => {
             let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let (_, store) = kernel.open()?;
-            apply::confirm(&store)
+            change::confirm(&store)?;
+            Ok(())
         }
         Verb::Rollback => {
             let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let _postponed = signals::Postponed::until_dropped();
             let (mut port, store) = kernel.open()?;
-            let recovered = apply::rollback(&mut port, &store)?;
+            let recovered = change::take_back(&mut port, &store)?;
             let printed = host::print_rollback(&recovered, format, stdout);
             let _ = stdout.flush();
-            host::failure(&recovered.report).map_or(printed, Err)
+            let failure = recovered.report.failure();
+            failure.map_or(printed, |failure| Err(failure.into()))
         }
         Verb::Status { daemon: at } => {
             let (_, store) = kernel.open()?;
@@ -247,7 +251,7 @@ fn verb<P: Host>(
             } else {
                 daemon::status(&at.socket)?
             };
-            let status = apply::status(&store)?;
+            let status = change::checkpoint(&store)?;
             host::print_status(&status, daemon.as_ref(), format, stdout)
         }
         Verb::Watch { socket } => daemon::watch(&socket, format, stdout),

@@ -11,7 +11,8 @@ use ibmgr_api::{
     Want,
 };
 use ibmgrd_config::{Diagnostic, Loaded, load_paths};
-use ibmgrd_engine::{Port, Query, keys_of, plan_host, resolve};
+use ibmgrd_engine::{Port, plan_declared};
+use ibmgrd_state::change::ChangeError;
 use serde_json::{Value as Json, json};
 
 use crate::check;
@@ -50,15 +51,7 @@ pub(crate) fn plan<P: Port>(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let desired = &loaded.desired;
-    let links = if desired.rules.is_empty() {
-        // Whoever declares nothing need not wait for a look at thousands of interfaces.
-        Vec::new()
-    } else {
-        port.observe_all(&Query::named(keys_of(desired)))?
-    };
-    let wants = resolve(desired, &links);
-    let plan = plan_host(&wants, &links);
+    let (wants, plan) = plan_declared(port, &loaded.desired)?;
     let why = Why::of(&wants);
     match format {
         Format::Json => write_json(out, &document(&plan, &why, &loaded.diagnostics))?,
@@ -72,7 +65,7 @@ pub(crate) fn plan<P: Port>(
     if plan.refused.is_empty() {
         Ok(())
     } else {
-        Err(Error::Refused(Box::new(plan)))
+        Err(ChangeError::Refused(Box::new(plan)).into())
     }
 }
 

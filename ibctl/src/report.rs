@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use ibmgr_api::{ErrorCode, Key, Outcome, Plan, Report, ReportLine, Value};
+pub(crate) use ibmgr_api::show;
+use ibmgr_api::{Outcome, Plan, Report, ReportLine};
 
 use serde::Serialize;
 
@@ -101,74 +102,6 @@ pub(crate) fn print_plan(plan: &Plan, format: Format, out: &mut dyn Write) -> Re
     Ok(table.write(out)?)
 }
 
-/// Returns the error that sums up a set which did not go as asked.
-pub(crate) fn failure(report: &Report) -> Option<Error> {
-    let code = report.code()?;
-    let line = report
-        .lines
-        .iter()
-        .find(|line| line.outcome.code() == Some(code))?;
-    let what = what(report, line);
-    let state = state(report, code);
-    Some(Error::Set {
-        message: format!("{}: {what}{state}", report.link),
-        code,
-        link: report.link.clone(),
-        key: line.key.clone(),
-    })
-}
-
-pub(crate) fn what(report: &Report, line: &ReportLine) -> String {
-    let key = &line.key;
-    let asked = match &line.asked {
-        Some(value) => format!("{key}={}", show(key, Some(value))),
-        None => key.to_string(),
-    };
-    match &line.outcome {
-        Outcome::Refused { why, code } => match code {
-            ErrorCode::Permission => format!("no permission to set {key}: {why}"),
-            ErrorCode::Unsupported => format!("{key} is not supported here: {why}"),
-            ErrorCode::Refused => format!("the kernel refused {asked}: {why}"),
-            _ => format!("{asked} could not be set: {why}"),
-        },
-        Outcome::NoEffect { why } => format!("{asked} is stored, but has no effect: {why}"),
-        Outcome::NotVerified { why } => format!("{asked} did not come about: {why}"),
-        Outcome::NotPutBack { why } => {
-            let before = show(key, line.before.as_ref());
-            let cause = cause(report).map_or_else(String::new, |cause| format!("{cause}, and "));
-            let now = show(key, line.now.as_ref());
-            format!("{cause}{key} could not be put back to {before}: {why}; it is {now} now")
-        }
-        Outcome::Vanished => "the interface disappeared while it was being set".to_owned(),
-        Outcome::Changed | Outcome::AlreadySo | Outcome::PutBack | Outcome::NotTried => asked,
-    }
-}
-
-/// Returns what made the set fail before something could not be put back.
-fn cause(report: &Report) -> Option<String> {
-    let is_cause = |line: &&ReportLine| {
-        matches!(
-            line.outcome,
-            Outcome::Refused { .. } | Outcome::NotVerified { .. }
-        )
-    };
-    let line = report.lines.iter().find(is_cause)?;
-    Some(what(report, line))
-}
-
-fn state(report: &Report, code: ErrorCode) -> &'static str {
-    let is_put_back = |line: &ReportLine| line.outcome == Outcome::PutBack;
-    let is_gone = |line: &ReportLine| line.outcome == Outcome::Vanished;
-    match code {
-        // The message says it: it is stored, gone, or not put back.
-        ErrorCode::NoEffect | ErrorCode::NotPutBack => "",
-        ErrorCode::Vanished if report.lines.iter().any(is_gone) => "",
-        _ if report.lines.iter().any(is_put_back) => "; what was changed before it was put back",
-        ErrorCode::NotVerified => "; the value of before was put back",
-        _ => "; nothing was changed",
-    }
-}
-
 /// Returns `before -> now`, or the one value that did not change.
 pub(crate) fn values(line: &ReportLine) -> String {
     if line.outcome == Outcome::Vanished || line.before == line.now {
@@ -191,13 +124,5 @@ pub(crate) fn note(line: &ReportLine) -> Cow<'_, str> {
         (Some(why), _) => why.into(),
         (None, None) => "the kernel changed it along".into(),
         (None, Some(_)) => Cow::default(),
-    }
-}
-
-pub(crate) fn show(key: &Key, value: Option<&Value>) -> String {
-    match value.map(|value| value.show(&key.knob().domain)) {
-        Some(text) if text.is_empty() => "''".to_owned(),
-        Some(text) => text,
-        None => "-".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use ibmgr_api::{Assignment, Key, Link, LinkName, Outcome, Plan, Report, ReportLine, Value};
-use ibmgrd_engine::{Port, Query, keys_to_observe, plan, rejected, run};
+use ibmgrd_engine::{self as engine, Port, Query, Unplanned, keys_to_observe, run};
 
 use crate::cli::Format;
 use crate::error::Error;
@@ -27,7 +27,7 @@ pub(crate) fn set<P: Port>(
         Err(refusal) => return Err(refusal.tell(format, out)),
     };
     let report = run(port, &plan, &before);
-    let failure = report::failure(&report);
+    let failure = report.failure().map(Error::from);
     // What did not come about is not declared either.
     let saved = match save.filter(|_| failure.is_none()) {
         Some(path) => save::into_file(port, &link, &wants, path).map(Some),
@@ -79,32 +79,19 @@ fn prepare<P: Port>(port: &mut P, request: Request) -> Result<(Plan, Link), Box<
         mut flaws,
         via,
     } = request;
-    let keys = match keys_to_observe(&wants, via) {
-        Ok(keys) => keys,
-        Err(error) => {
-            flaws.push(error.into());
-            Vec::new()
-        }
-    };
+    if let Err(error) = keys_to_observe(&wants, via) {
+        flaws.push(error.into());
+    }
     if let Some(refusal) = refuse(port, &link, &wants, flaws) {
         return Err(Box::new(refusal));
     }
-    let query = Query {
-        via,
-        ..Query::named(keys)
-    };
-    let unread = |error| Refusal {
-        error: Error::Port(error),
-        report: None,
-    };
-    let before = port.observe(&link, &query).map_err(unread)?;
-    match plan(&before, &wants) {
-        Ok(plan) => Ok((plan, before)),
-        Err(error) => Err(Box::new(Refusal {
-            error: error.into(),
-            report: Some(rejected(&before, &wants)),
-        })),
-    }
+    engine::prepare(port, &link, &wants, via).map_err(|unplanned| {
+        let (error, report) = match unplanned {
+            Unplanned::Port(error) => (Error::Port(error), None),
+            Unplanned::Plan { error, report } => (error.into(), report),
+        };
+        Box::new(Refusal { error, report })
+    })
 }
 
 /// Refuses a request that is wrong in itself, and reads what its knobs are at present.

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use ibmgr_api::status::{Record, RecordKind};
 use ibmgr_api::{
-    Action, Assignment, Child, Declared, Desired, Glob, HostPlan, HostReport, Key, LinkName, Match,
-    Origin, Policy, Rule,
+    Action, Assignment, Child, Declared, Desired, Glob, HostPlan, Key, LinkName, Match, Origin,
+    Policy, Rule,
 };
-use ibmgrd_engine::{Host, Recovery, recover, roll_back};
-use ibmgrd_state::{FileJournal, Kept, Standing, StateError, Store, boottime};
+use ibmgrd_engine::Host;
+use ibmgrd_state::change::{self, Ended, Why};
+use ibmgrd_state::{Kept, Standing, Store, boottime};
 
 /// After so long it is tried again to bring a change to an end.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -54,6 +55,12 @@ impl Changes {
             deadline: None,
             declared: Desired::default(),
         }
+    }
+
+    /// Returns where the changes of the host are kept.
+    #[must_use]
+    pub fn of_host(&self) -> Store {
+        self.of_host.clone()
     }
 
     /// Returns where the daemon's own changes are kept.
@@ -124,14 +131,9 @@ impl Changes {
 
 /// Brings a change to an end that was interrupted, or that nobody confirmed in time.
 fn end<H: Host>(host: &mut H, store: &Store, found: &mut Found) {
-    match ended(host, store) {
+    match change::settle(host, store) {
         Ok(None) => {}
-        Ok(Some((what, how, report))) => {
-            let text = format!("the change '{what}' {how}: {}", report.end.name());
-            let mut record = Record::new(RecordKind::Checkpoint, text);
-            record.code = report.code().map(|code| code.name().to_owned());
-            found.records.push(record);
-        }
+        Ok(Some(ended)) => found.records.push(record_of(&ended)),
         Err(error) => {
             let text = crate::supervisor::chain(&error);
             let record = Record::new(RecordKind::Failed, text).code(error.code());
@@ -140,37 +142,26 @@ fn end<H: Host>(host: &mut H, store: &Store, found: &mut Found) {
     }
 }
 
-type Ended = (String, &'static str, HostReport);
-
-fn ended<H: Host>(host: &mut H, store: &Store) -> Result<Option<Ended>, StateError> {
-    let Some(kept) = store.read()? else {
-        return Ok(None);
+/// Tells of a change that was brought to an end.
+pub fn record_of(ended: &Ended) -> Record {
+    let why = match ended.why {
+        Why::Interrupted => "was interrupted",
+        Why::Unconfirmed => "was not confirmed in time",
+        Why::Asked => "was to be taken back",
     };
-    let standing = kept.standing(boottime());
-    let mut journal = match standing {
-        Standing::Closed | Standing::Pending { .. } => return Ok(None),
-        Standing::Unfinished | Standing::Overdue => store.resume(&kept)?,
-    };
-    let (how, report) = if standing == Standing::Overdue {
-        why(&mut journal, "it was not confirmed in time");
-        let report = roll_back(host, &mut journal, &kept.story);
-        ("was not confirmed in time, and is taken back", report)
+    let how = if ended.is_finished {
+        "finished"
     } else {
-        why(&mut journal, "it was interrupted");
-        match recover(host, &mut journal, &kept.story) {
-            Recovery::Nothing => return Ok(None),
-            Recovery::RolledBack(report) => ("was interrupted, and is taken back", report),
-            Recovery::Finished(report) => ("was interrupted, and is finished", report),
-        }
+        "taken back"
     };
-    // The change itself is kept already.
-    let _ = journal.note_report(&report);
-    Ok(Some((kept.about.what, how, report)))
-}
-
-fn why(journal: &mut FileJournal, why: &str) {
-    // It only explains.
-    let _ = journal.note_why(why);
+    let text = format!(
+        "the change '{}' {why}, and is {how}: {}",
+        ended.what,
+        ended.report.end.name()
+    );
+    let mut record = Record::new(RecordKind::Checkpoint, text);
+    record.code = ended.report.code().map(|code| code.name().to_owned());
+    record
 }
 
 /// Returns what a change set, as rules for the very interfaces that it was for.

@@ -82,6 +82,7 @@ pub fn record(record: &Record) {
     let (knob, code) = (record.knob.as_deref(), record.code.as_deref());
     let (from, to) = (text(&record.from), text(&record.to));
     let origin = record.origin.as_ref().map(ToString::to_string);
+    let by = record.by.as_ref().map(ToString::to_string);
     let (kind, reason) = (record.kind.name(), record.reason.as_str());
     macro_rules! log {
         ($level:ident) => {
@@ -93,12 +94,15 @@ pub fn record(record: &Record) {
                 reason,
                 code,
                 origin = origin.as_deref(),
+                by = by.as_deref(),
                 "{kind}"
             )
         };
     }
     match record.kind {
-        RecordKind::Failed | RecordKind::Waiting | RecordKind::Lost => log!(warn),
+        RecordKind::Failed | RecordKind::Waiting | RecordKind::Lost | RecordKind::Denied => {
+            log!(warn);
+        }
         RecordKind::Drift
         | RecordKind::Changed
         | RecordKind::Settled

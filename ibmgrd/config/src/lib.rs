@@ -10,6 +10,7 @@
 mod diagnostic;
 mod edit;
 mod expand;
+mod export;
 mod folder;
 mod json;
 mod model;
@@ -25,6 +26,7 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use edit::save;
+pub use export::{Exported, export, exported_to_json, exported_to_toml};
 pub use folder::{FOLDERS, Listing, SIZE_MAX, read_file, read_folders};
 pub use json::to_json;
 pub use schema::schema;

@@ -15,15 +15,17 @@ mod host;
 mod order;
 mod plan;
 mod port;
+mod prepare;
 mod resolve;
 mod run;
 
 pub use host::{
-    Host, Journal, JournalError, Record, Recovery, Story, apply, keys_of, plan_host, recover,
-    roll_back,
+    Host, Journal, JournalError, Record, Recovery, Story, apply, keys_of, plan_declared, plan_host,
+    recover, roll_back,
 };
 pub use ibmgr_api::{NewChild, OldChild, Target};
 pub use plan::{carrier_on, keys_to_observe, plan, rejected};
 pub use port::{Keys, Port, PortError, Query};
+pub use prepare::{Unplanned, Whole, observe_whole, prepare};
 pub use resolve::resolve;
 pub use run::run;

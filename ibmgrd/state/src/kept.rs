@@ -165,3 +165,30 @@ impl Kept {
 fn decode(line: &[u8]) -> Option<Line> {
     Line::decode(line.strip_suffix(b"\n").unwrap_or(line))
 }
+
+/// Says whether a journal's change may yet be put back. Whatever is not plainly closed is open.
+pub(crate) fn is_open(bytes: &[u8]) -> bool {
+    // Texts within the JSON have their quotes escaped, so that they cannot be taken for these.
+    const NO_CONFIRMATION: &[u8] = b"\"confirm-by\":null,\"plan\":";
+    const HEAD: usize = 4096;
+    let mut is_confirmed = {
+        let head = bytes.get(..HEAD).unwrap_or(bytes);
+        let mut windows = head.windows(NO_CONFIRMATION.len());
+        windows.any(|window| window == NO_CONFIRMATION)
+    };
+    let (mut is_applied, mut is_rolling_back) = (false, false);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let whole = line.strip_suffix(b"\n");
+        let Some(json) = whole.and_then(|line| line.get(9..)) else {
+            continue;
+        };
+        match json {
+            b"\"rolled-back\"" => return false,
+            b"\"applied\"" => is_applied = true,
+            b"\"roll-back\"" => is_rolling_back = true,
+            b"\"confirmed\"" => is_confirmed = true,
+            _ => {}
+        }
+    }
+    !is_applied || is_rolling_back || !is_confirmed
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::clock::boottime;
 use crate::error::StateError;
 use crate::journal::{About, FILE, FileJournal};
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 
 /// Where the state is.
 pub const ROOT: &str = "/run/ibmgr";
@@ -45,6 +45,25 @@ impl Store {
         match fs::read(&path) {
             Ok(bytes) => Kept::decode(&path, &bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StateError::Io {
+                what: "reading",
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// Says whether the last change may yet be put back, or cannot be told not to be: in a fraction of
+    /// the time that [`Store::read`] takes.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read.
+    pub fn is_open(&self) -> Result<bool, StateError> {
+        let path = self.journal_path();
+        match fs::read(&path) {
+            Ok(bytes) => Ok(kept::is_open(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(source) => Err(StateError::Io {
                 what: "reading",
                 path,

@@ -12,7 +12,7 @@ mod undo;
 
 pub use apply::apply;
 pub use journal::{Journal, JournalError, Record, Recovery, Story, recover, roll_back};
-pub use plan::{keys_of, plan_host};
+pub use plan::{keys_of, plan_declared, plan_host};
 
 use ibmgr_api::{NewChild, OldChild};
 

@@ -11,6 +11,8 @@ use ibmgr_api::{
 
 use crate::order::rank;
 use crate::plan::{carrier_on, disturbed, plan};
+use crate::port::{Port, PortError, Query};
+use crate::resolve::resolve;
 
 /// Returns the knobs to observe before [`plan_host`]: the declared ones, those that the kernel changes
 /// along with them, and of children that may be removed what can be put back.
@@ -35,6 +37,25 @@ pub fn keys_of(desired: &Desired) -> Vec<Key> {
         keys.extend(rows.map(Key::of));
     }
     keys.into_iter().collect()
+}
+
+/// Observes the host, and returns what `desired` wants of it and what brings it there.
+///
+/// # Errors
+///
+/// What kept the kernel from answering.
+pub fn plan_declared<P: Port>(
+    port: &mut P,
+    desired: &Desired,
+) -> Result<(Vec<LinkWants>, HostPlan), PortError> {
+    if desired.rules.is_empty() {
+        // Whoever declares nothing need not wait for a look at thousands of interfaces.
+        return Ok(Default::default());
+    }
+    let links = port.observe_all(&Query::named(keys_of(desired)))?;
+    let wants = resolve(desired, &links);
+    let plan = plan_host(&wants, &links);
+    Ok((wants, plan))
 }
 
 /// Returns what brings the host to `wants`. Nothing is written.

@@ -5,7 +5,8 @@
 //! - [`daemon`]: the loop around it: the kernel's events, signals, requests, the service manager.
 //! - [`changes`]: what `ibctl apply` changes meanwhile, and what is left of it after a crash.
 //! - [`files`]: the drop-in folders. [`place`]: the turn, the journal, other programs' marks.
-//! - [`http`]: what `ibctl` and other programs ask over a unix socket.
+//! - [`office`]: where every surface asks, who may ask for what, and what is told of it.
+//! - [`http`]: the surface that `ibctl` and other programs ask through, over a unix socket.
 
 pub mod changes;
 pub mod daemon;
@@ -14,9 +15,11 @@ pub mod files;
 pub mod http;
 pub mod log;
 mod notify;
+pub mod office;
 pub mod options;
 mod owners;
 pub mod place;
 pub mod supervisor;
+mod surfaces;
 
 pub use error::Error;

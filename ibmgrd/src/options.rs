@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use ibmgrd_state::ROOT;
+use nix::unistd::{Group, User};
 
+use crate::office::Access;
 use crate::supervisor::POLL;
 
 /// Keeps network interfaces at their declared settings
@@ -40,6 +42,15 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", default_value_t = POLL.as_secs_f64(), value_parser = seconds)]
     pub poll: f64,
 
+    /// User who may change something over the socket, besides root: a name or a number; may be given
+    /// several times
+    #[arg(long = "change-user", value_name = "USER", value_parser = user)]
+    pub users: Vec<u32>,
+
+    /// Group whose members may, too
+    #[arg(long = "change-group", value_name = "GROUP", value_parser = group)]
+    pub groups: Vec<u32>,
+
     /// Log each notification, too
     #[arg(long)]
     pub verbose: bool,
@@ -52,7 +63,38 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn user(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match User::from_name(text) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        Ok(None) => Err("there is no such user".to_owned()),
+        Err(error) => Err(format!("the user database can't be read: {error}")),
+    }
+}
+
+fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err("there is no such group".to_owned()),
+        Err(error) => Err(format!("the user database can't be read: {error}")),
+    }
+}
+
 impl Options {
+    /// Returns who may change something over the socket.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        Access {
+            users: self.users.clone(),
+            groups: self.groups.clone(),
+        }
+    }
+
     /// Returns the time between two polls.
     #[must_use]
     pub fn poll_interval(&self) -> Duration {
@@ -73,5 +115,9 @@ mod tests {
         assert!(Options::try_parse_from(["ibmgrd", "--poll", "nan"]).is_err());
         let options = Options::try_parse_from(["ibmgrd"]).unwrap();
         assert_eq!(options.poll_interval(), POLL);
+        let words = ["ibmgrd", "--change-user", "root", "--change-group", "44"];
+        let access = Options::try_parse_from(words).unwrap().access();
+        assert_eq!((access.users, access.groups), (vec![0], vec![44]));
+        assert!(Options::try_parse_from(["ibmgrd", "--change-user", "no such user"]).is_err());
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! HTTP/1.1 over a unix socket: who asks is known by the socket, not by what is sent.
 //!
-//! Whoever may connect may read; changing takes the user of the daemon, or root. The socket's mode
-//! decides who may connect.
+//! Whoever may connect may read; the socket's mode decides who may. Changing takes root, the daemon's own
+//! user, or a user or group that it was started with.
 
 mod problem;
 mod routes;
@@ -10,46 +10,36 @@ mod routes;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{self as unix, UnixStream};
 use std::path::Path;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
-use ibmgr_api::status::{Record, Status};
-use nix::unistd::geteuid;
 use tokio::net::UnixListener;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::watch;
 
 use crate::error::Error;
+use crate::office::Office;
 pub use problem::Problem;
 
-/// Something that only the loop can answer.
-#[derive(Debug)]
-pub enum Ask {
-    /// How everything stands.
-    Status(oneshot::Sender<Status>),
-    /// Read the declarations again; answered with how everything stands then.
-    Reload(oneshot::Sender<Status>),
-}
-
 /// Who is at the other end of a connection, as the kernel says (`SO_PEERCRED`, unix(7)).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Peer {
     uid: Option<u32>,
-}
-
-impl Peer {
-    /// Says whether it may change anything.
-    fn may_change(self) -> bool {
-        self.uid
-            .is_some_and(|uid| uid == 0 || uid == geteuid().as_raw())
-    }
+    gid: Option<u32>,
+    pid: Option<u32>,
 }
 
 impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let uid = stream.io().peer_cred().map(|peer| peer.uid()).ok();
-        Self { uid }
+        let Ok(peer) = stream.io().peer_cred() else {
+            return Self::default();
+        };
+        Self {
+            uid: Some(peer.uid()),
+            gid: Some(peer.gid()),
+            pid: peer.pid().and_then(|pid| pid.try_into().ok()),
+        }
     }
 }
 
@@ -58,7 +48,7 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
 /// # Errors
 ///
 /// Another daemon answers there, or the socket cannot be made.
-pub fn listen(path: &Path) -> Result<UnixListener, Error> {
+pub fn listen(path: &Path) -> Result<unix::UnixListener, Error> {
     let failed = |what: &str| Error::io(format!("{what} {}", path.display()));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed("making the folder of"))?;
@@ -79,7 +69,10 @@ pub fn listen(path: &Path) -> Result<UnixListener, Error> {
     name.push(".new");
     let new = path.with_file_name(name);
     let _ = fs::remove_file(&new);
-    let listener = UnixListener::bind(&new).map_err(failed("listening at"))?;
+    let listener = unix::UnixListener::bind(&new).map_err(failed("listening at"))?;
+    // For a runtime.
+    let listener_is_set = listener.set_nonblocking(true);
+    listener_is_set.map_err(failed("listening at"))?;
     fs::set_permissions(&new, fs::Permissions::from_mode(0o660))
         .and_then(|()| fs::rename(&new, path))
         .map_err(failed("placing"))?;
@@ -93,12 +86,11 @@ pub fn listen(path: &Path) -> Result<UnixListener, Error> {
 /// The socket cannot be served.
 pub async fn serve(
     listener: UnixListener,
-    asks: mpsc::Sender<Ask>,
-    records: broadcast::Sender<Record>,
+    office: Office,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let ends = stopped.clone();
-    let router = routes::router(asks, records, ends);
+    let router = routes::router(office, ends);
     let service = router.into_make_service_with_connect_info::<Peer>();
     let end = async move {
         // An error says that the loop is gone, which is an end, too.

@@ -3,7 +3,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ibmgr_api::ErrorCode;
+use ibmgr_api::{ErrorCode, Failure};
 use serde::{Deserialize, Serialize};
 
 /// A failure of a request.
@@ -29,6 +29,12 @@ impl Problem {
             code: code.name().to_owned(),
             detail: detail.into(),
         }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self::new(failure.code, failure.to_string())
     }
 }
 

@@ -4,96 +4,77 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use ibmgr_api::ErrorCode;
-use ibmgr_api::status::{Record, Status};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use ibmgr_api::status::Status;
+use tokio::sync::watch;
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::{Ask, Peer, Problem};
+use super::{Peer, Problem};
+use crate::office::{Caller, Office};
 
 /// Largest body of a request.
 const BODY_MAX: usize = 2 * 1024 * 1024;
-/// How long the loop may take to answer: a mode change that flushes paths takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 struct Shared {
-    asks: mpsc::Sender<Ask>,
-    records: broadcast::Sender<Record>,
+    office: Office,
     stopped: watch::Receiver<bool>,
 }
 
-pub(super) fn router(
-    asks: mpsc::Sender<Ask>,
-    records: broadcast::Sender<Record>,
-    stopped: watch::Receiver<bool>,
-) -> Router {
+pub(super) fn router(office: Office, stopped: watch::Receiver<bool>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/reload", post(reload))
         .route("/v1/events", get(events))
         .fallback(unknown)
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(Shared {
-            asks,
-            records,
-            stopped,
-        })
+        .with_state(Shared { office, stopped })
 }
 
-impl Shared {
-    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Problem> {
-        let (sender, receiver) = oneshot::channel();
-        let ended = || Problem::new(ErrorCode::Internal, "the daemon is ending");
-        self.asks.send(ask(sender)).await.map_err(|_| ended())?;
-        match tokio::time::timeout(PATIENCE, receiver).await {
-            Ok(answer) => answer.map_err(|_| ended()),
-            Err(_) => Err(Problem::new(
-                ErrorCode::Timeout,
-                format!("no answer within {} s", PATIENCE.as_secs()),
-            )),
-        }
+/// Whoever asks.
+struct Asker(Caller);
+
+impl FromRequestParts<Shared> for Asker {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
+        let peer = parts.extensions.get::<ConnectInfo<Peer>>();
+        let peer = peer.map(|info| info.0).unwrap_or_default();
+        let access = shared.office.access();
+        Ok(Self(access.peer(peer.uid, peer.gid, peer.pid)))
     }
 }
 
-fn changes(peer: Peer) -> Result<(), Problem> {
-    if peer.may_change() {
-        return Ok(());
-    }
-    let who = match peer.uid {
-        Some(uid) => format!("user {uid} may read only"),
-        None => "the caller is not known and may read only".to_owned(),
-    };
-    Err(Problem::new(
-        ErrorCode::Permission,
-        format!("{who}: changing takes root"),
-    ))
-}
-
-async fn status(State(shared): State<Shared>) -> Result<Json<Status>, Problem> {
-    shared.ask(Ask::Status).await.map(Json)
+async fn status(
+    State(shared): State<Shared>,
+    Asker(caller): Asker,
+) -> Result<Json<Status>, Problem> {
+    Ok(Json(shared.office.status(&caller).await?))
 }
 
 async fn reload(
     State(shared): State<Shared>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    Asker(caller): Asker,
 ) -> Result<Json<Status>, Problem> {
-    changes(peer)?;
-    shared.ask(Ask::Reload).await.map(Json)
+    Ok(Json(shared.office.reload(&caller).await?))
 }
 
 async fn events(
     State(shared): State<Shared>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let events = BroadcastStream::new(shared.records.subscribe()).map(|record| {
+    Asker(caller): Asker,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let events = BroadcastStream::new(shared.office.subscribe(&caller)?).map(|record| {
         let event = match record {
-            Ok(record) => Event::default().event(record.kind.name()).json_data(record),
+            Ok(record) => Event::default()
+                .event(record.kind.name())
+                .json_data(&*record),
             Err(BroadcastStreamRecvError::Lagged(count)) => Ok(Event::default()
                 .event("lagged")
                 .data(format!("{{\"lost\":{count}}}"))),
@@ -106,7 +87,7 @@ async fn events(
         let _ = stopped.wait_for(|stopped| *stopped).await;
     };
     let keep = KeepAlive::new().interval(Duration::from_secs(30));
-    Sse::new(until(events, end)).keep_alive(keep)
+    Ok(Sse::new(until(events, end)).keep_alive(keep))
 }
 
 /// Ends a stream when `end` comes.

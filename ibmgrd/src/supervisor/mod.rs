@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use ibmgr_api::status::{Counters, Owner, Record, RecordKind};
-use ibmgr_api::{Desired, Key, Link, LinkWants};
+use ibmgr_api::{Assignment, Declared, Desired, Key, Link, LinkWants, Origin, Value, Want};
 use ibmgrd_engine::{Host, Journal, Keys, PortError, Query, resolve};
 use ibmgrd_hw::watch::Event;
 
@@ -51,6 +51,17 @@ pub struct Supervisor {
     next_poll: Option<Instant>,
     records: Vec<Record>,
     counters: Counters,
+    /// What requests have set over declarations, by index.
+    held: BTreeMap<u32, BTreeMap<Key, Held>>,
+}
+
+/// A value that a request has set over a declaration.
+#[derive(Clone, Debug)]
+struct Held {
+    value: Value,
+    origin: Origin,
+    /// The declaration that it is over. When another one takes that one's place, that one counts.
+    over: Origin,
 }
 
 impl Supervisor {
@@ -76,13 +87,42 @@ impl Supervisor {
                 healed: 0,
                 failed: 0,
             },
+            held: BTreeMap::new(),
         }
     }
 
     /// Takes other declarations, and everything that they declare as to be set.
     pub fn declare(&mut self, desired: Desired, cause: Cause) {
         self.desired = desired;
+        if matches!(cause, Cause::Reload | Cause::Start) {
+            self.held.clear();
+        }
         self.look_at_everything(cause);
+    }
+
+    /// Takes what a request has set as declared, where something else is: until the declarations are
+    /// read again, or another one takes the place of that which it overrides.
+    pub fn hold(&mut self, index: u32, set: &[Assignment], origin: &Origin) {
+        let Some(wants) = self.wants.get_mut(&index) else {
+            return;
+        };
+        for Assignment { key, value } in set {
+            let Some(want) = wants.settings.get_mut(key) else {
+                continue;
+            };
+            let held = self.held.entry(index).or_default();
+            let over = match held.get(key) {
+                Some(before) => before.over.clone(),
+                None => want.declared.origin.clone(),
+            };
+            let it = Held {
+                value: value.clone(),
+                origin: origin.clone(),
+                over,
+            };
+            it.overlay(want);
+            held.insert(key.clone(), it);
+        }
     }
 
     /// Looks at every interface at the next [`Supervisor::settle`].
@@ -105,6 +145,7 @@ impl Supervisor {
                     self.tell(Record::new(RecordKind::Disappeared, "the kernel says so").of(name));
                 }
                 self.states.remove(&index);
+                self.held.remove(&index);
             }
             Event::Renamed { index, from, to } => {
                 self.stale = self.stale.max(Some(Cause::Notice));
@@ -241,8 +282,15 @@ impl Supervisor {
         let links = port.observe_all(&query)?;
         let mut before = std::mem::take(&mut self.wants);
         let mut appeared = Vec::new();
-        for wants in resolve(&self.desired, &links) {
+        for mut wants in resolve(&self.desired, &links) {
             let index = wants.index;
+            if let Some(held) = self.held.get_mut(&index) {
+                held.retain(|key, held| {
+                    let want = wants.settings.get_mut(key);
+                    let want = want.filter(|want| want.declared.origin == held.over);
+                    want.map(|want| held.overlay(want)).is_some()
+                });
+            }
             let state = self.states.entry(index);
             let state = state.or_insert_with(|| LinkState::new(wants.link.clone()));
             state.name = wants.link.clone();
@@ -274,6 +322,7 @@ impl Supervisor {
         for (index, wants) in before {
             self.states.remove(&index);
             self.work.remove(&index);
+            self.held.remove(&index);
             // Gone before its own notification was read, which then finds nothing to tell of.
             if !links.iter().any(|link| link.index == index) {
                 let record = Record::new(RecordKind::Disappeared, "the kernel says so");
@@ -335,6 +384,20 @@ impl Supervisor {
 
     fn tell(&mut self, record: Record) {
         self.records.push(record);
+    }
+}
+
+impl Held {
+    fn overlay(&self, want: &mut Want) {
+        let held = Declared {
+            value: self.value.clone(),
+            policy: want.declared.policy,
+            origin: self.origin.clone(),
+        };
+        let before = std::mem::replace(&mut want.declared, held);
+        if before.origin == self.over {
+            want.overridden.push(before);
+        }
     }
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be asked of the loop, and what it answers.
+
+use std::time::Duration;
+
+use ibmgr_api::status::Status;
+use ibmgr_api::{Assignment, Channel, Desired, Failure, HostReport, LinkName, Report};
+use ibmgrd_state::change::Ended;
+use tokio::sync::oneshot;
+
+use super::caller::Caller;
+
+/// Whom the answer goes to. Whoever asked may have gone away.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Failure>>;
+
+/// Knobs of one interface to be set, all of them or none.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// The interface.
+    pub link: LinkName,
+    /// The values.
+    pub wants: Vec<Assignment>,
+    /// Only through this channel.
+    pub via: Option<Channel>,
+    /// Only while the interface is what has this tag: see [`tag`](super::tag).
+    pub only_if: Option<String>,
+    /// Why, for the record.
+    pub why: Option<String>,
+}
+
+/// How a [`Set`] went.
+#[derive(Clone, Debug)]
+pub struct SetDone {
+    /// Knob by knob.
+    pub report: Report,
+    /// What it comes down to, unless all is as asked.
+    pub failure: Option<Failure>,
+}
+
+/// Declarations to be applied to the whole host, all of them or none.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    /// The declarations.
+    pub desired: Desired,
+    /// What they are, for people: names of files.
+    pub what: String,
+    /// Taken back unless confirmed within this time.
+    pub confirm_within: Option<Duration>,
+    /// Why, for the record.
+    pub why: Option<String>,
+}
+
+/// How an [`Apply`] went.
+#[derive(Debug)]
+pub struct ApplyDone {
+    /// How it went.
+    pub report: HostReport,
+    /// What it comes down to, unless everything is as declared.
+    pub failure: Option<Failure>,
+    /// An interrupted change that was brought to an end before.
+    pub ended: Option<Ended>,
+    /// The time that is left to confirm it.
+    pub confirm_within: Option<Duration>,
+}
+
+/// How taking back went.
+#[derive(Debug)]
+pub struct RollBackDone {
+    /// The change, and how taking it back went.
+    pub ended: Ended,
+    /// What it comes down to, unless everything is as before.
+    pub failure: Option<Failure>,
+}
+
+/// Something that only the loop can do.
+#[derive(Debug)]
+pub(crate) enum Deed {
+    /// Tell how everything stands.
+    Status(Reply<Status>),
+    /// Set knobs of one interface.
+    Set(Box<Set>, Reply<SetDone>),
+    /// Apply declarations to the host.
+    Apply(Box<Apply>, Reply<ApplyDone>),
+    /// Keep the last change for good; answered with what it was.
+    Confirm(Reply<String>),
+    /// Take the last change back.
+    RollBack(Reply<RollBackDone>),
+    /// Read the declarations again; answered with how everything stands then.
+    Reload(Reply<Status>),
+}
+
+/// A deed, and who asks for it.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) caller: Caller,
+    pub(crate) deed: Deed,
+}
+
+impl Request {
+    /// Says whether nobody waits for the answer any more.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        match &self.deed {
+            Deed::Status(reply) | Deed::Reload(reply) => reply.is_closed(),
+            Deed::Set(_, reply) => reply.is_closed(),
+            Deed::Apply(_, reply) => reply.is_closed(),
+            Deed::Confirm(reply) => reply.is_closed(),
+            Deed::RollBack(reply) => reply.is_closed(),
+        }
+    }
+
+    /// Says whether it must wait while another program of ibmgr changes something.
+    pub(crate) const fn takes_turn(&self) -> bool {
+        !matches!(self.deed, Deed::Status(_))
+    }
+
+    /// Answers that it was not done.
+    pub(crate) fn refuse(self, failure: Failure) {
+        match self.deed {
+            Deed::Status(reply) | Deed::Reload(reply) => drop(reply.send(Err(failure))),
+            Deed::Set(_, reply) => drop(reply.send(Err(failure))),
+            Deed::Apply(_, reply) => drop(reply.send(Err(failure))),
+            Deed::Confirm(reply) => drop(reply.send(Err(failure))),
+            Deed::RollBack(reply) => drop(reply.send(Err(failure))),
+        }
+    }
+}

@@ -4,6 +4,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <net/sch_generic.h>
 
 #include "bindings.h"
 
@@ -146,6 +147,16 @@ void ipoib_h_tx_reset(struct net_device *dev)
 bool ipoib_h_tx_stopped(struct net_device *dev)
 {
 	return netif_tx_queue_stopped(netdev_get_tx_queue(dev, 0));
+}
+
+bool ipoib_h_has_carrier(struct net_device *dev)
+{
+	return netif_carrier_ok(dev);
+}
+
+bool ipoib_h_has_queue(struct net_device *dev)
+{
+	return !qdisc_tx_is_noop(dev);
 }
 
 /* Copies up to max multicast addresses and returns how many there are. */

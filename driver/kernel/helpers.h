@@ -47,6 +47,8 @@ bool ipoib_h_tx_sent(struct net_device *dev, unsigned int bytes, bool more);
 void ipoib_h_tx_completed(struct net_device *dev, unsigned int packets, unsigned int bytes);
 void ipoib_h_tx_reset(struct net_device *dev);
 bool ipoib_h_tx_stopped(struct net_device *dev);
+bool ipoib_h_has_carrier(struct net_device *dev);
+bool ipoib_h_has_queue(struct net_device *dev);
 unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int max);
 void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int));
 void ipoib_h_napi_del(struct napi_struct *napi);

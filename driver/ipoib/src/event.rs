@@ -14,6 +14,13 @@ use crate::{life, multicast, path, tx};
 /// Milliseconds between attempts to start the queue pair.
 const RETRY_MS: u32 = 1000;
 
+/// Milliseconds from each announcement of our address to the next: one alone can be lost, in a full receive ring of the
+/// neighbour for example, and a neighbour that missed it sends to a queue pair that is gone.
+const ANNOUNCE_MS: [u32; 3] = [100, 900, 2000];
+
+/// Milliseconds between looks whether the stack has seen the carrier.
+const LINK_WATCH_MS: u32 = 20;
+
 /// Takes an event of the port. Any context.
 pub fn notice(dev: &Dev, event: Event) {
     let port = dev.data();
@@ -161,5 +168,26 @@ pub fn follow_mtu(dev: &Dev) {
         }
     }
     port.link.lock().setting_mtu = false;
+    port.announced.store(0, Ordering::Relaxed);
+    port.works.announce.queue(dev, 0);
+}
+
+/// Has the stack announce our address, several times.
+pub fn announce(dev: &Dev) {
+    let _rtnl = Rtnl::lock();
+    let port = dev.data();
+    // Without carrier, the next join of the broadcast group begins anew.
+    if !is_started(dev) || !dev.has_carrier() {
+        return;
+    }
+    if !dev.has_queue() {
+        // What is sent before the link watcher attached the queueing discipline goes nowhere.
+        port.works.announce.queue(dev, LINK_WATCH_MS);
+        return;
+    }
     dev.notify_peers();
+    let count = port.announced.fetch_add(1, Ordering::Relaxed);
+    if let Some(pause) = ANNOUNCE_MS.get(count as usize) {
+        port.works.announce.queue(dev, *pause);
+    }
 }

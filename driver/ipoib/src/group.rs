@@ -108,8 +108,6 @@ pub fn finish(
         let mut tx = dev.tx_lock();
         tx.qkey = record.qkey();
         tx.mtu = mtu;
-        drop(tx);
-        port.works.mtu.queue(dev, 0);
     }
     if group.membership == Membership::Full && group.attached.is_none() {
         qp.attach(&group.mgid, record.mlid())?;

@@ -147,6 +147,8 @@ pub fn stop(dev: &Dev) {
     port.oper.store(false, Ordering::Release);
     port.works.multicast.cancel();
     port.works.age.cancel();
+    // It takes RTNL, so that waiting for it here would never end.
+    port.works.announce.withdraw();
     dev.set_carrier(false);
     {
         let mut tx = dev.tx_lock();

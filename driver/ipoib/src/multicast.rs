@@ -22,6 +22,10 @@ pub struct Groups {
     list: List<Group>,
     /// The broadcast group's record, once it is joined.
     broadcast: Option<Record>,
+    /// Pause before groups left to user space are looked at again, in milliseconds; 0 when there are none.
+    look_again_ms: u32,
+    /// The last comparison left groups to user space.
+    left_alone: bool,
 }
 
 /// Returns the broadcast address of a partition (RFC 4391, 4): scope link-local.
@@ -47,8 +51,9 @@ pub fn run(dev: &Dev) {
     let mut waited = SkbQueue::default();
     let mut groups = port.groups.lock();
     groups.collect(dev, &qp, &mut waited);
+    groups.left_alone = false;
     let result = groups.want_all(dev, &qp, &mut waited);
-    let pause = groups.start(dev);
+    let pause = soonest(groups.start(dev), groups.look_again());
     drop(groups);
     while let Some(skb) = waited.pop() {
         dev.queue_xmit(skb);
@@ -64,12 +69,17 @@ pub fn run(dev: &Dev) {
     }
 }
 
+fn soonest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    a.into_iter().chain(b).min()
+}
+
 /// A join has a result.
 fn changed(dev: &Dev) {
     dev.data().works.multicast.queue(dev, 0);
 }
 
-/// Leaves all groups.
+/// Leaves all groups. They stay in the list, to be joined anew: until their leave is over, ib_sa knows them, and with
+/// umcast they would be taken for groups of user space.
 pub fn leave_all(dev: &Dev) {
     let port = dev.data();
     let qp = port.qp();
@@ -77,8 +87,8 @@ pub fn leave_all(dev: &Dev) {
     groups.broadcast = None;
     for group in groups.list.iter_mut() {
         group.detach(dev, qp.as_deref());
+        *group = Group::new(group.mgid, group.membership);
     }
-    groups.list.clear();
 }
 
 impl Groups {
@@ -111,6 +121,8 @@ impl Groups {
                         counters.broadcast_joins.add(1);
                         self.broadcast = Some(record);
                         dev.set_carrier(true);
+                        // After the carrier, without which nothing is announced.
+                        dev.data().works.mtu.queue(dev, 0);
                     }
                 }
                 Err(errno) => {
@@ -210,15 +222,31 @@ impl Groups {
             return Ok(());
         }
         let port = dev.data();
-        if port.umcast.load(Ordering::Relaxed)
+        // What we only send to is nothing that user space could receive for us.
+        if membership == Membership::Full
+            && port.umcast.load(Ordering::Relaxed)
             && kernel::sa::is_known(&port.hca, port.number, &mgid)
         {
-            // User space joined it by itself, and the administrator wants that left alone.
+            // User space joined it by itself, and the administrator wants that left alone. But it may also be one that
+            // we are just leaving.
+            self.left_alone = true;
             return Ok(());
         }
         self.list
             .push(Group::new(mgid, membership), Context::Process)
             .map(|_| ())
+    }
+
+    /// Returns the milliseconds until groups left to user space are to be looked at again: nobody tells when it leaves.
+    fn look_again(&mut self) -> Option<u32> {
+        self.look_again_ms = if self.left_alone {
+            self.look_again_ms
+                .saturating_mul(2)
+                .clamp(1000, MAX_BACKOFF_MS)
+        } else {
+            0
+        };
+        self.left_alone.then_some(self.look_again_ms)
     }
 
     /// Starts joins that are due; returns the milliseconds until the next is.
@@ -241,7 +269,7 @@ impl Groups {
             }
             let left = left_ms(at);
             if left > 0 {
-                pause = Some(pause.map_or(left, |pause| pause.min(left)));
+                pause = soonest(pause, Some(left));
                 continue;
             }
             let request = JoinRequest {
@@ -261,7 +289,7 @@ impl Groups {
                         group.mgid
                     );
                     group.retry();
-                    pause = Some(pause.map_or(group.backoff, |pause| pause.min(group.backoff)));
+                    pause = soonest(pause, Some(group.backoff));
                 }
             }
         }

@@ -82,6 +82,8 @@ pub struct Works {
     pub check: Work<Port>,
     /// Follows the broadcast group's MTU.
     pub mtu: Work<Port>,
+    /// Announces our address to the neighbours.
+    pub announce: Work<Port>,
 }
 
 /// The driver's data of an interface.
@@ -114,6 +116,8 @@ pub struct Port {
     pub qpn: AtomicU32,
     /// The last half of our GID.
     pub interface_id: AtomicU64,
+    /// Announcements of our address since the broadcast group was joined.
+    pub announced: AtomicU32,
     /// Groups may be joined.
     pub oper: AtomicBool,
     /// Groups that user space joined by itself are ignored.
@@ -205,12 +209,14 @@ impl Port {
                 recover: Work::new(event::recover)?,
                 check: Work::new(event::check)?,
                 mtu: Work::new(event::follow_mtu)?,
+                announce: Work::new(event::announce)?,
             },
             counters: Counters::default(),
             posted: AtomicU32::new(0),
             lid: AtomicU32::new(0),
             qpn: AtomicU32::new(0),
             interface_id: AtomicU64::new(0),
+            announced: AtomicU32::new(0),
             oper: AtomicBool::new(false),
             umcast: AtomicBool::new(false),
             receiving: AtomicBool::new(false),

@@ -225,6 +225,20 @@ impl<D> Device<D> {
         }
     }
 
+    /// Says whether the carrier is there, as set last.
+    #[must_use]
+    pub fn has_carrier(&self) -> bool {
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_has_carrier(self.as_ptr()) }
+    }
+
+    /// Says whether the stack has seen the carrier and sends through a queueing discipline.
+    #[must_use]
+    pub fn has_queue(&self) -> bool {
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_has_queue(self.as_ptr()) }
+    }
+
     /// Returns the features in force.
     #[must_use]
     pub fn features(&self) -> u64 {

@@ -95,6 +95,16 @@ impl<D: Driver> Work<D> {
 }
 
 impl<D> Work<D> {
+    /// Takes the work off the queue. One that runs is not waited for. Any context.
+    pub fn withdraw(&self) {
+        // SAFETY: as in `cancel`.
+        unsafe {
+            if bindings::cancel_delayed_work(self.0.work.get()) {
+                bindings::ipoib_h_dev_put(self.0.dev.load(Ordering::Acquire));
+            }
+        }
+    }
+
     /// Takes the work off the queue and waits for it to end. Process context, not from the work itself.
     pub fn cancel(&self) {
         // SAFETY: the work is initialised; one that was pending has a reference, and won't run to drop it.

@@ -122,7 +122,7 @@ fn held(guest: &Guest) -> Result<(u64, u64)> {
 
 fn one(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
     guest.load("vhca hcas=2 managed=1")?;
-    // Ring sizes: those of new interfaces. Changes at run time have a test of their own.
+    // Ring sizes of new interfaces; they change at run time, too.
     let options = format!(
         "options {OURS} send_queue_size={} recv_queue_size={}\n",
         128 << random.below(5),
@@ -179,6 +179,11 @@ fn turn_knobs(end: &End, random: &mut Random) -> Result {
             "ethtool -C {dev} rx-usecs {} rx-frames {}",
             random.below(200),
             random.below(32)
+        ),
+        format!(
+            "ethtool -G {dev} rx {} tx {}",
+            64 << random.below(6),
+            128 << random.below(5)
         ),
         format!("ip link set {dev} mtu {}", 1280 + random.below(765)),
         format!("ip link set {dev} txqueuelen {}", 16 + random.below(2000)),

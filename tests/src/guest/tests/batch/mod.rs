@@ -7,6 +7,7 @@ mod faults;
 mod knobs;
 mod malformed;
 mod refusals;
+mod rings;
 mod traffic;
 
 use crate::guest::ipoib::{Mode, Pair};
@@ -18,6 +19,7 @@ pub const TABLES: &[&[Task]] = &[
     traffic::TESTS,
     knobs::TESTS,
     change::TESTS,
+    rings::TESTS,
     faults::TESTS,
     malformed::TESTS,
     refusals::TESTS,

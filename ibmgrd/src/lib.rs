@@ -13,6 +13,7 @@ pub mod daemon;
 mod error;
 pub mod files;
 pub mod http;
+mod inherited;
 pub mod log;
 mod notify;
 pub mod office;

@@ -20,6 +20,7 @@ use crate::changes::Changes;
 use crate::error::Error;
 use crate::files::Files;
 use crate::http;
+use crate::inherited;
 use crate::notify::Manager;
 use crate::office::{Office, Told};
 use crate::options::Options;
@@ -75,8 +76,13 @@ struct Daemon {
 /// What keeps it from running. Trouble with single interfaces or files is no error, but told.
 pub async fn run(options: &Options) -> Result<(), Error> {
     let started = Instant::now();
-    let listener = http::listen(&options.socket)?;
-    let _socket = Unlinked(&options.socket);
+    let (listener, _socket) = match inherited::socket()? {
+        Some(listener) => (listener, None),
+        None => (
+            http::listen(&options.socket)?,
+            Some(Unlinked(&options.socket)),
+        ),
+    };
     // Before anything is looked at: what changes from here on is told.
     let mut watch = readable(Watch::open()?)?;
     let told = Told::new();

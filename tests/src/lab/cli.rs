@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::cache::Cache;
 use super::progress::say;
-use super::{demo, place, report, roots, test};
+use super::{demo, dist, place, report, roots, test};
 use crate::bench;
 
 /// InfiniBand without InfiniBand: virtual HCAs in a virtual machine, set up by itself.
@@ -52,6 +52,8 @@ enum Verb {
         #[arg(long)]
         long: bool,
     },
+    /// Build the packages, .deb and .rpm, into the target folder
+    Dist,
     /// Remove what the lab has cached
     Clean {
         /// Only roots that this version doesn't use any more, and leftovers
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
         Verb::List => test::list().map(|()| true),
         Verb::Shell => demo::shell(),
         Verb::Bench { case, json, long } => bench::run(case.as_deref(), json, long),
+        Verb::Dist => dist::run_dist(),
         Verb::Clean { stale } => clean(stale).map(|()| true),
     });
     match result {
@@ -114,7 +117,7 @@ fn die_of_signals() -> Result<()> {
 
 fn clean(stale: bool) -> Result<()> {
     let cache = Cache::open()?;
-    let current: Vec<String> = [roots::TRIXIE, roots::SID]
+    let current: Vec<String> = [roots::TRIXIE, roots::SID, roots::WORKSHOP]
         .iter()
         .map(|spec| format!("{}-{}", spec.suite, spec.key()))
         .collect();

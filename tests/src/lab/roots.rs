@@ -80,6 +80,52 @@ pub const SID: RootSpec = RootSpec {
     space: 4_000_000_000,
 };
 
+/// Debian 13 as an administrator has it, with systemd, D-Bus, polkit and DKMS, and what packs and checks
+/// packages: they are built here, and a copy of it is booted to install them.
+pub const WORKSHOP: RootSpec = RootSpec {
+    suite: "trixie",
+    packages: &[
+        "linux-image-amd64",
+        "linux-headers-amd64",
+        "systemd-sysv",
+        "udev",
+        "dbus",
+        "polkitd",
+        "kmod",
+        "procps",
+        "iproute2",
+        "iputils-ping",
+        "ethtool",
+        "curl",
+        "jq",
+        "python3",
+        "libglib2.0-bin",
+        "rdma-core",
+        "man-db",
+        "bash-completion",
+        "zsh",
+        "fish", // the machine
+        "dkms",
+        "gcc",
+        "make",
+        "rustc",
+        "rust-src",
+        "bindgen",
+        "clang", // our driver
+        "debhelper",
+        "dh-dkms",
+        "lintian",
+        "rpm",
+        "rpmlint", // packages
+        "busybox-static",
+        "e2fsprogs",
+        "cpio",
+        "zstd",
+        "xz-utils", // disks
+    ],
+    space: 6_000_000_000,
+};
+
 /// Options for every root: no documentation, no initrd of its own, and an
 /// archive whose Release file is past its date (frozen mirrors) will do.
 const OPTIONS: &[&str] = &[

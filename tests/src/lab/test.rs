@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 
 use super::cache::Cache;
 use super::host_tests;
+use super::jobs::{self, Job};
 use super::place::RunDir;
 use super::progress::{Step, say};
 use super::report::{Report, Verdict};
@@ -33,11 +34,15 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     // Only names of VM tests have dots: who asks for those needs no host tests built.
     let vm_only = |name: &String| name.contains('.');
     let on_host = names.is_empty() || !names.iter().all(vm_only);
-    if picked.is_empty() && !on_host {
+    let jobs: Vec<&Job> = jobs::ALL
+        .iter()
+        .filter(|job| matches(names, job.name))
+        .collect();
+    if picked.is_empty() && jobs.is_empty() && !on_host {
         bail!("no test matches {}; {}", names.join(" "), see_list());
     }
     let mut report = Report::new();
-    let run_dir = match preflight(&picked) {
+    let run_dir = match preflight(&picked, &jobs) {
         Ok(run_dir) => run_dir,
         Err(error) => {
             report.add(stopped("the lab's set-up", &error));
@@ -47,13 +52,16 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     if on_host && let Err(error) = run_host_tests(names, long, run_dir.path(), &mut report) {
         report.add(stopped("the workspace's tests", &error));
     }
-    if picked.is_empty() && report.count() == 0 {
+    if picked.is_empty() && jobs.is_empty() && report.count() == 0 {
         bail!("no test matches {}; {}", names.join(" "), see_list());
     }
     if !picked.is_empty()
         && let Err(error) = run_vm_tests(&picked, long, &run_dir, &mut report)
     {
         report.add(stopped("the machines", &error));
+    }
+    for job in jobs {
+        report.add(job.verdict(run_dir.path()));
     }
     Ok(report.close(Some(run_dir.path())))
 }
@@ -63,7 +71,7 @@ fn see_list() -> &'static str {
 }
 
 /// Looks for what the run will lack, before an hour of work ends with it.
-fn preflight(picked: &[&Task]) -> Result<RunDir> {
+fn preflight(picked: &[&Task], jobs: &[&Job]) -> Result<RunDir> {
     host::check_powers()?;
     let cache = Cache::open()?;
     if !picked.is_empty() {
@@ -71,6 +79,9 @@ fn preflight(picked: &[&Task]) -> Result<RunDir> {
     }
     if picked.iter().any(|task| task.kernel == Kernel::Sid) {
         roots::SID.preflight(&cache)?;
+    }
+    if !jobs.is_empty() {
+        roots::WORKSHOP.preflight(&cache)?;
     }
     RunDir::create()
 }
@@ -171,7 +182,10 @@ pub fn list() -> Result<()> {
         let mark = if task.long_only { " (--long)" } else { "" };
         super::report::line(&format!("{:40} {}{mark}", task.name, task.about));
     }
-    say("(the last ones run in machines)");
+    for job in jobs::ALL {
+        super::report::line(&format!("{:40} {}", job.name, job.about));
+    }
+    say("(those with a dot run in machines, and in the lab's roots)");
     Ok(())
 }
 

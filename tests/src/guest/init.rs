@@ -28,6 +28,7 @@ const MOUNTS: &[(&str, &str, &str)] = &[
     ("tmpfs", "/run", ""),
     ("tmpfs", "/tmp", ""),
     ("debugfs", "/sys/kernel/debug", ""),
+    ("tracefs", "/sys/kernel/tracing", ""),
     ("cgroup2", "/sys/fs/cgroup", ""),
 ];
 

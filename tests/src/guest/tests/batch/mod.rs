@@ -4,6 +4,7 @@
 mod change;
 mod cycles;
 mod faults;
+mod handed;
 mod knobs;
 mod malformed;
 mod refusals;

@@ -19,6 +19,7 @@ mod cpus;
 mod desired;
 mod document;
 mod domain;
+mod drivers;
 mod error;
 mod failure;
 mod host;
@@ -45,6 +46,7 @@ pub use channel::{
 pub use cpus::{CpuSet, CpuSetError};
 pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};
 pub use domain::{Choice, Domain, Unit, ValueError};
+pub use drivers::{DriverChoice, DriverModule, Drivers, ModuleSignature, PortOwner};
 pub use error::ErrorCode;
 pub use failure::Failure;
 pub use host::{

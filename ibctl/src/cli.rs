@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ibmgr_api::{Channel, Domain, ErrorCode, Unit};
+use ibmgr_api::{Channel, Domain, DriverChoice, ErrorCode, Unit};
 
 use crate::save;
 use ibmgrd_import::Format as Import;
@@ -298,6 +298,27 @@ Examples:
         by: u64,
     },
 
+    /// Tell which IPoIB driver owns each port and why, or choose another
+    #[command(
+        subcommand_required = true,
+        disable_help_subcommand = true,
+        after_help = "\
+'stock' is the kernel's ib_ipoib, 'batch' is ipoib_batch. Where the chosen
+one cannot be loaded, the kernel's is: interfaces come up in any case.
+
+Examples:
+  ibctl driver status
+  ibctl driver status -o json
+  ibctl driver use batch
+  ibctl driver use batch --now --dry-run
+  ibctl driver use stock --now"
+    )]
+    Driver {
+        /// What to do
+        #[command(subcommand)]
+        what: DriverVerb,
+    },
+
     /// Tell what a knob is, which values it takes and what a change does
     #[command(after_help = "\
 Examples:
@@ -311,6 +332,36 @@ Examples:
         /// Interface: tells its value, its limits and whether it takes the knob
         link: Option<String>,
     },
+}
+
+/// What can be done about drivers.
+#[derive(Debug, Subcommand)]
+pub enum DriverVerb {
+    /// List the InfiniBand ports with their drivers, and what is chosen
+    Status,
+    /// Choose the driver for the next boot, or with --now at once
+    Use {
+        /// stock or batch
+        #[arg(value_parser = drivers(), hide_possible_values = true)]
+        driver: DriverChoice,
+        /// Switch at once: interfaces go away and come anew
+        #[arg(long)]
+        now: bool,
+        /// Print the steps in their order, change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+fn drivers() -> impl TypedValueParser<Value = DriverChoice> {
+    PossibleValuesParser::new(DriverChoice::ALL.map(DriverChoice::name)).map(|name| {
+        let is_named = |choice: &DriverChoice| choice.name() == name;
+        // The parser before this step admits these names only.
+        DriverChoice::ALL
+            .into_iter()
+            .find(is_named)
+            .unwrap_or(DriverChoice::Stock)
+    })
 }
 
 fn formats() -> impl TypedValueParser<Value = Import> {

@@ -9,6 +9,7 @@ mod apply;
 mod check;
 mod cli;
 mod daemon;
+mod driver;
 mod error;
 mod explain;
 mod export;
@@ -36,7 +37,7 @@ use ibmgrd_state::Store;
 use ibmgrd_state::change::{self, ChangeError};
 use serde::Serialize;
 
-pub use cli::{Cli, Format, Verb};
+pub use cli::{Cli, DriverVerb, Format, Verb};
 pub use error::Error;
 
 /// What a command stands on.
@@ -169,6 +170,26 @@ fn verb<P: Host>(
         Verb::Plan { files } => {
             let loaded = plan::load(&files)?;
             plan::plan(&mut open()?, &loaded, format, stdout)
+        }
+        Verb::Driver { what } => {
+            let root = Path::new("/");
+            match what {
+                DriverVerb::Status => driver::status(&mut open()?, root, format, stdout),
+                DriverVerb::Use {
+                    driver,
+                    now,
+                    dry_run,
+                } => {
+                    let wish = driver::Wish {
+                        choice: driver,
+                        now,
+                        dry_run,
+                    };
+                    let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+                    let _postponed = signals::Postponed::until_dropped();
+                    driver::choose(&mut open()?, root, &wish, format, stdout)
+                }
+            }
         }
         Verb::Export { links } => {
             let links = links.iter().map(|link| link.parse());

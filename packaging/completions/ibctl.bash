@@ -32,6 +32,9 @@ _ibctl() {
             ibctl,diff)
                 cmd="ibctl__subcmd__plan"
                 ;;
+            ibctl,driver)
+                cmd="ibctl__subcmd__driver"
+                ;;
             ibctl,explain)
                 cmd="ibctl__subcmd__explain"
                 ;;
@@ -62,6 +65,12 @@ _ibctl() {
             ibctl,watch)
                 cmd="ibctl__subcmd__watch"
                 ;;
+            ibctl__subcmd__driver,status)
+                cmd="ibctl__subcmd__driver__subcmd__status"
+                ;;
+            ibctl__subcmd__driver,use)
+                cmd="ibctl__subcmd__driver__subcmd__use"
+                ;;
             *)
                 ;;
         esac
@@ -69,7 +78,7 @@ _ibctl() {
 
     case "${cmd}" in
         ibctl)
-            opts="-o -h -V --output --help --version show get set check plan diff export import apply confirm rollback status watch await-confirmation explain"
+            opts="-o -h -V --output --help --version show get set check plan diff export import apply confirm rollback status watch await-confirmation driver explain"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -163,6 +172,72 @@ _ibctl() {
         ibctl__subcmd__confirm)
             opts="-o -h --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibctl__subcmd__driver)
+            opts="-o -h --output --help status use"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibctl__subcmd__driver__subcmd__status)
+            opts="-o -h --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibctl__subcmd__driver__subcmd__use)
+            opts="-o -h --now --dry-run --output --help stock batch"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -43,6 +43,7 @@ complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "rollback" -d 'Take back
 complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "status" -d 'Tell whether a change is pending, how the last one went, what drifts'
 complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "watch" -d 'Print what happens, as the daemon sees it, until it ends'
 complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "await-confirmation" -d 'Waits for a change to be confirmed, and takes it back when it was not'
+complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "driver" -d 'Tell which IPoIB driver owns each port and why, or choose another'
 complete -c ibctl -n "__fish_ibctl_needs_command" -f -a "explain" -d 'Tell what a knob is, which values it takes and what a change does'
 complete -c ibctl -n "__fish_ibctl_using_subcommand show" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
@@ -112,6 +113,19 @@ complete -c ibctl -n "__fish_ibctl_using_subcommand watch" -s h -l help -d 'Prin
 complete -c ibctl -n "__fish_ibctl_using_subcommand await-confirmation" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
 complete -c ibctl -n "__fish_ibctl_using_subcommand await-confirmation" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and not __fish_seen_subcommand_from status use" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
+json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and not __fish_seen_subcommand_from status use" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and not __fish_seen_subcommand_from status use" -f -a "status" -d 'List the InfiniBand ports with their drivers, and what is chosen'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and not __fish_seen_subcommand_from status use" -f -a "use" -d 'Choose the driver for the next boot, or with --now at once'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from status" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
+json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from use" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
+json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from use" -l now -d 'Switch at once: interfaces go away and come anew'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from use" -l dry-run -d 'Print the steps in their order, change nothing'
+complete -c ibctl -n "__fish_ibctl_using_subcommand driver; and __fish_seen_subcommand_from use" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand explain" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
 complete -c ibctl -n "__fish_ibctl_using_subcommand explain" -s h -l help -d 'Print help'

@@ -16,6 +16,7 @@ pub mod ioctl;
 pub mod netdev;
 pub mod nl;
 pub mod port;
+pub mod ports;
 pub mod rtnl;
 pub mod sysfs;
 pub mod uapi;

@@ -4,6 +4,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/page_pool/helpers.h>
 #include <net/sch_generic.h>
 
 #include "bindings.h"
@@ -227,6 +229,9 @@ netdev_features_t ipoib_h_offloads(bool checksum, bool segment)
 {
 	netdev_features_t features = NETIF_F_SG;
 
+	/* What the driver does itself is cheaper there than in the stack. */
+	if (!checksum)
+		return features | NETIF_F_HW_CSUM | NETIF_F_TSO | NETIF_F_TSO6 | NETIF_F_GSO_UDP_L4;
 	if (checksum)
 		features |= NETIF_F_IP_CSUM | NETIF_F_RXCSUM;
 	if (checksum && segment)
@@ -239,12 +244,59 @@ struct net_device *ipoib_h_dev_get(struct net *net, int ifindex)
 	return __dev_get_by_index(net, ifindex);
 }
 
-struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, unsigned int headroom)
-{
-	struct sk_buff *skb = __netdev_alloc_skb(dev, size + headroom, GFP_ATOMIC | __GFP_NOWARN);
+/* Receive buffers come from a pool of pages of their own: those that come back are neither zeroed nor given to the page
+ * allocator in between, which costs more than all else that a receive does. Pages are large enough for some buffers each.
+ */
+#define IPOIB_H_POOL_ORDER 2
 
-	if (skb)
+struct page_pool *ipoib_h_pool(unsigned int buffers)
+{
+	struct page_pool_params params = {
+		.order = IPOIB_H_POOL_ORDER,
+		.pool_size = min(buffers, 1024u),
+		.nid = NUMA_NO_NODE,
+	};
+
+	return page_pool_create(&params);
+}
+
+void ipoib_h_pool_free(struct page_pool *pool)
+{
+	page_pool_destroy(pool);
+}
+
+/* Room for an skb's shared information is a part of a buffer. NAPI, or BHs off. */
+void *ipoib_h_buffer(struct page_pool *pool, unsigned int room, unsigned int *size)
+{
+	*size = SKB_HEAD_ALIGN(room);
+	return page_pool_dev_alloc_va(pool, size);
+}
+
+void *ipoib_h_buffer_bh(struct page_pool *pool, unsigned int room, unsigned int *size)
+{
+	void *buffer;
+
+	local_bh_disable();
+	buffer = ipoib_h_buffer(pool, room, size);
+	local_bh_enable();
+	return buffer;
+}
+
+void ipoib_h_buffer_free(struct page_pool *pool, void *buffer)
+{
+	page_pool_free_va(pool, buffer, false);
+}
+
+/* Makes a packet of a filled buffer. NAPI. */
+struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int headroom, unsigned int bytes)
+{
+	struct sk_buff *skb = napi_build_skb(buffer, size);
+
+	if (skb) {
+		skb_mark_for_recycle(skb);
 		skb_reserve(skb, headroom);
+		__skb_put(skb, bytes);
+	}
 	return skb;
 }
 
@@ -272,12 +324,50 @@ unsigned int ipoib_h_skb_frags(const struct sk_buff *skb)
 	return skb_shinfo(skb)->nr_frags;
 }
 
-/* A device repeats up to 128 bytes of headers in front of each segment, and they must be in the linear part. */
-netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features)
+/* Headers in front of each segment, up to 128 bytes, must be in the linear part; a segment's payload can be in any of the
+ * fragments, for each of which a request needs an entry. What is not so is segmented by the stack.
+ */
+netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features, unsigned int max_sge)
 {
-	if (skb_is_gso(skb) && (skb_tcp_all_headers(skb) > 128 || skb_tcp_all_headers(skb) > skb_headlen(skb)))
+	unsigned int headers;
+
+	if (!skb_is_gso(skb))
+		return features;
+	headers = skb_transport_offset(skb) + (skb_is_gso_tcp(skb) ? tcp_hdrlen(skb) : sizeof(struct udphdr));
+	if (headers > 128 || headers > skb_headlen(skb) || skb_has_frag_list(skb) ||
+	    skb_shinfo(skb)->nr_frags + 2 > max_sge)
 		features &= ~NETIF_F_GSO_MASK;
 	return features;
+}
+
+/* Tells the headers of a large packet that begins with its encapsulation header; false for another. */
+bool ipoib_h_shape(const struct sk_buff *skb, struct ipoib_h_train *train)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+
+	train->tcp = info->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6);
+	train->mss = info->gso_size;
+	train->ip = skb_network_offset(skb);
+	train->transport = skb_transport_offset(skb);
+	train->length = train->transport + (train->tcp ? tcp_hdrlen(skb) : sizeof(struct udphdr));
+	return train->tcp || info->gso_type & SKB_GSO_UDP_L4;
+}
+
+bool ipoib_h_map_header(struct ib_device *hca, void *data, size_t size, u64 *address)
+{
+	*address = ib_dma_map_single(hca, data, size, DMA_TO_DEVICE);
+	return !ib_dma_mapping_error(hca, *address);
+}
+
+/* Fills in the checksum of a packet for a device that does not. */
+bool ipoib_h_checksum(struct sk_buff *skb)
+{
+	return skb->ip_summed != CHECKSUM_PARTIAL || !skb_checksum_help(skb);
+}
+
+void ipoib_h_max_segments(struct net_device *dev, unsigned int segments)
+{
+	netif_set_tso_max_segs(dev, segments);
 }
 
 int ipoib_h_skb_linearize(struct sk_buff *skb)

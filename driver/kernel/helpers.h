@@ -62,11 +62,29 @@ netdev_features_t ipoib_h_rx_checksum(void);
 netdev_features_t ipoib_h_offloads(bool checksum, bool segment);
 struct net_device *ipoib_h_dev_get(struct net *net, int ifindex);
 
-struct sk_buff *ipoib_h_alloc_skb(struct net_device *dev, unsigned int size, unsigned int headroom);
+struct page_pool *ipoib_h_pool(unsigned int buffers);
+void ipoib_h_pool_free(struct page_pool *pool);
+void *ipoib_h_buffer(struct page_pool *pool, unsigned int room, unsigned int *size);
+void *ipoib_h_buffer_bh(struct page_pool *pool, unsigned int room, unsigned int *size);
+void ipoib_h_buffer_free(struct page_pool *pool, void *buffer);
+struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int headroom, unsigned int bytes);
 void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
 bool ipoib_h_csum_partial(const struct sk_buff *skb);
 unsigned int ipoib_h_skb_frags(const struct sk_buff *skb);
-netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features);
+/* A large packet: offsets from its first byte, bytes of its headers, payload of a segment. */
+struct ipoib_h_train {
+	u32 mss;
+	u16 ip;
+	u16 transport;
+	u16 length;
+	bool tcp;
+};
+
+netdev_features_t ipoib_h_features_check(struct sk_buff *skb, netdev_features_t features, unsigned int max_sge);
+bool ipoib_h_shape(const struct sk_buff *skb, struct ipoib_h_train *train);
+bool ipoib_h_map_header(struct ib_device *hca, void *data, size_t size, u64 *address);
+bool ipoib_h_checksum(struct sk_buff *skb);
+void ipoib_h_max_segments(struct net_device *dev, unsigned int segments);
 int ipoib_h_skb_linearize(struct sk_buff *skb);
 unsigned int ipoib_h_gso_size(const struct sk_buff *skb);
 unsigned int ipoib_h_gso_segs(const struct sk_buff *skb);

@@ -9,6 +9,7 @@
 //! - [`ring`]: positions of the transmit ring, shared by the transmit path and the completion path.
 //! - [`batch`]: when to ring the doorbell for a chain of work requests.
 //! - [`refill`]: when to post receive buffers.
+//! - [`segment`]: headers of the packets that a large one is cut into.
 //! - [`wire`]: the IPoIB frame and address formats (RFC 4391).
 //! - [`abi`]: names and numbers of the driver's interface to user space.
 #![no_std]
@@ -19,4 +20,5 @@ pub mod batch;
 pub mod limits;
 pub mod refill;
 pub mod ring;
+pub mod segment;
 pub mod wire;

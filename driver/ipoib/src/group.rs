@@ -124,7 +124,7 @@ pub fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
         Some(neigh) => {
             if let State::Waiting { queue, .. } = &mut neigh.state {
                 // Counted under the transmit lock, as the others.
-                dev.data().counters.tx_waited.add(queue.len());
+                dev.data().counters.tx_waited.add(queue.packets());
                 waited.append(queue);
             }
             neigh.state = State::Ready(ah);
@@ -142,7 +142,7 @@ pub fn fail(dev: &Dev, mgid: [u8; 16]) {
     let mut tx = dev.tx_lock();
     if let Some(neigh) = tx.neighs.find(&address(mgid)) {
         if let State::Waiting { queue, .. } = &mut neigh.state {
-            dev.data().counters.tx_drop_multicast.add(queue.len());
+            dev.data().counters.tx_drop_multicast.add(queue.packets());
             lost.append(queue);
         }
         neigh.state = State::Failed(now_ms().wrapping_add(crate::path::RETRY_MS));

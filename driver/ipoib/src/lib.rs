@@ -2,7 +2,7 @@
 //! The IPoIB driver: datagram mode (RFC 4391), with transmits that share doorbells.
 //!
 //! - [`port`]: an interface's data; [`life`]: its queue pair, coming up and going down
-//! - [`ops`]: what the kernel calls; [`tx`], [`rx`]: the data path
+//! - [`ops`]: what the kernel calls; [`tx`], [`train`], [`rx`]: the data path
 //! - [`neigh`], [`path`], [`multicast`], [`group`]: where packets go
 //! - [`event`]: what follows an event of the HCA
 //! - [`settings`], [`ethtool`], [`sysfs`]: the knobs; [`stats`]: the counters
@@ -26,6 +26,7 @@ mod rx;
 mod settings;
 mod stats;
 mod sysfs;
+mod train;
 mod tx;
 
 use ipoib_core::abi::{ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST};

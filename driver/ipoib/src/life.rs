@@ -44,7 +44,7 @@ pub fn init(dev: &Dev) -> Result {
         Rx::default(),
     )?;
     let send = CqNapi::new(dev, hca, rings.tx, vector.wrapping_add(1), tx::poll, ())?;
-    let max_sge = hca.max_send_sge().clamp(1, 18);
+    let max_sge = hca.send_entries();
     let size = QpSize {
         send: rings.tx,
         recv: rings.rx,
@@ -113,7 +113,7 @@ pub fn start(dev: &Dev) -> Result<bool> {
     verbs.qp.start(index)?;
     let filled = match verbs.recv.state() {
         Some(mut rx) => rx.queue.as_mut().map_or(Err(Errno::ENODEV), |queue| {
-            let filled = queue.fill(dev);
+            let filled = queue.fill();
             port.posted.store(queue.posted(), Ordering::Release);
             filled
         }),
@@ -199,7 +199,7 @@ fn clear(dev: &Dev, verbs: &Verbs) {
             let lost = tx
                 .queue
                 .as_mut()
-                .map_or(0, |queue| queue.clear(&reset).skbs);
+                .map_or(0, |queue| queue.clear(&reset).packets);
             port.counters.tx_drop_down.add(lost);
             drop(tx);
             if let Some(mut rx) = verbs.recv.state() {

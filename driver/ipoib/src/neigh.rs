@@ -95,14 +95,14 @@ impl Table {
         self.buckets.iter_mut().flat_map(List::iter_mut)
     }
 
-    /// Drops the destinations that `keep` refuses, and returns the number of packets that waited for them.
+    /// Drops the destinations that `keep` refuses, and returns the number of packets, as on the wire, that waited for them.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Neigh) -> bool) -> u32 {
         let mut lost = 0_u32;
         for bucket in self.buckets.iter_mut() {
             bucket.retain(|neigh| {
                 let kept = keep(neigh);
                 if let (false, State::Waiting { queue, .. }) = (kept, &neigh.state) {
-                    lost = lost.wrapping_add(queue.len());
+                    lost = lost.wrapping_add(queue.packets());
                 }
                 kept
             });

@@ -102,7 +102,7 @@ fn install(dev: &Dev, gid: [u8; 16], ah: &Arc<Ah>) {
             }
         }
     }
-    dev.data().counters.tx_waited.add(waited.len());
+    dev.data().counters.tx_waited.add(waited.packets());
     drop(tx);
     while let Some(skb) = waited.pop() {
         dev.queue_xmit(skb);
@@ -122,7 +122,7 @@ fn fail(dev: &Dev, gid: [u8; 16], errno: Errno) {
         .filter(|neigh| neigh.address.gid() == gid)
     {
         if let State::Waiting { queue, .. } = &mut neigh.state {
-            counters.tx_drop_path.add(queue.len());
+            counters.tx_drop_path.add(queue.packets());
             lost.append(queue);
             neigh.state = State::Failed(retry);
         }

@@ -34,7 +34,7 @@ pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
             if !wc.is_ok() {
                 failed(dev, port, wc);
             }
-            match queue.complete(dev, wc) {
+            match queue.complete(wc) {
                 Received::Packet(skb) => receive(dev, port, poll, wc, skb),
                 Received::NoMemory => counters.rx_drop_memory.add(1),
                 Received::Nothing => {}

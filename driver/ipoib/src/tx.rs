@@ -3,16 +3,19 @@
 
 use ipoib_core::batch::{Batch, Flush, Moment};
 use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType};
+use kernel::alloc::Arc;
 use kernel::clock::left_ms;
 use kernel::error::Errno;
 use kernel::napi::Poll;
-use kernel::sendq::{Amount, SendQueue, Target};
+use kernel::sendq::{Amount, Posted, SendQueue, Target};
 use kernel::skb::{Skb, SkbQueue};
-use kernel::verbs::Wc;
+use kernel::train::MAX_TRAIN;
+use kernel::verbs::{Ah, Wc};
 
 use crate::neigh::{State, Table, key};
 use crate::port::{Dev, Port};
 use crate::stats::Counters;
+use crate::train;
 
 /// Packets that wait for one path.
 const PATH_QUEUE: u32 = 16;
@@ -41,7 +44,7 @@ pub struct Tx {
 }
 
 /// What became of a packet.
-enum Outcome {
+pub enum Outcome {
     /// It joined the chain.
     Chained {
         /// The queue is stopped.
@@ -77,18 +80,20 @@ pub fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
     }
 }
 
-fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
+fn submit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) -> Outcome {
     let counters = &dev.data().counters;
+    // What the stack counts: a large packet is as many as its segments.
+    let packets = skb.segments();
     let Some(header) = skb.first::<{ ADDRESS_LEN + ENCAP_LEN }>() else {
-        counters.tx_drop_header.add(1);
+        counters.tx_drop_header.add(packets);
         return Outcome::Gone;
     };
     let Some((address, &[high, low, ..])) = header.split_first_chunk::<ADDRESS_LEN>() else {
-        counters.tx_drop_header.add(1);
+        counters.tx_drop_header.add(packets);
         return Outcome::Gone;
     };
     if EtherType::from_raw(u16::from_be_bytes([high, low])).is_none() {
-        counters.tx_drop_ethertype.add(1);
+        counters.tx_drop_ethertype.add(packets);
         return Outcome::Gone;
     }
     let to = key(&Address(*address), tx.pkey);
@@ -99,38 +104,8 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
     neigh.used = true;
     match &mut neigh.state {
         State::Ready(ah) => {
-            let Some(queue) = tx.queue.as_mut().filter(|_| tx.up) else {
-                counters.tx_drop_down.add(1);
-                return Outcome::Gone;
-            };
-            skb.pull(ADDRESS_LEN as u32);
-            let header = if skb.gso_size() > 0 {
-                skb.tcp_headers()
-            } else {
-                0
-            };
-            if header == 0 && skb.len() > tx.mtu.saturating_add(ENCAP_LEN as u32) {
-                counters.tx_drop_too_long.add(1);
-                return Outcome::Gone;
-            }
-            let target = Target {
-                ah,
-                qpn: to.qpn(),
-                qkey: tx.qkey,
-            };
-            match queue.push(skb, target, header) {
-                Ok(bytes) => {
-                    if queue.free() == 0 {
-                        dev.stop_queue();
-                        counters.tx_queue_stops.add(1);
-                    }
-                    return Outcome::Chained {
-                        stopped: dev.sent(bytes, more),
-                    };
-                }
-                Err(Errno::EBUSY) => counters.tx_drop_ring.add(1),
-                Err(_) => counters.tx_drop_map.add(1),
-            }
+            let ah = ah.clone();
+            return send(dev, tx, skb, (&ah, to.qpn()), more);
         }
         State::Waiting { queue, asked } => {
             let group = to.is_multicast();
@@ -140,9 +115,9 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
                     dev.data().ask(dev, group);
                 }
             } else if group {
-                counters.tx_drop_multicast.add(1);
+                counters.tx_drop_multicast.add(packets);
             } else {
-                counters.tx_drop_path.add(1);
+                counters.tx_drop_path.add(packets);
             }
         }
         State::Failed(until) => {
@@ -152,7 +127,7 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
                 } else {
                     &counters.tx_drop_path
                 };
-                lost.add(1);
+                lost.add(packets);
             } else {
                 let mut queue = SkbQueue::default();
                 queue.push(skb);
@@ -167,10 +142,59 @@ fn submit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Outcome {
     Outcome::Gone
 }
 
+/// Puts a packet into the chain, with its link-layer address still in front.
+fn send(dev: &Dev, tx: &mut Tx, mut skb: Skb, (ah, qpn): (&Arc<Ah>, u32), more: bool) -> Outcome {
+    let counters = &dev.data().counters;
+    let hca = &dev.data().hca;
+    let qkey = tx.qkey;
+    let packets = skb.segments();
+    let Some(queue) = tx.queue.as_mut().filter(|_| tx.up) else {
+        counters.tx_drop_down.add(packets);
+        return Outcome::Gone;
+    };
+    skb.pull(ADDRESS_LEN as u32);
+    let target = Target { ah, qpn, qkey };
+    let is_large = skb.gso_size() > 0;
+    if is_large && !hca.can_segment() {
+        return train::send(dev, tx, skb, target, more);
+    }
+    let header = if is_large { skb.tcp_headers() } else { 0 };
+    if header == 0 && skb.len() > tx.mtu.saturating_add(ENCAP_LEN as u32) {
+        counters.tx_drop_too_long.add(packets);
+        return Outcome::Gone;
+    }
+    if !hca.can_checksum() && !skb.fill_checksum() {
+        counters.tx_drop_memory.add(packets);
+        return Outcome::Gone;
+    }
+    match queue.push(skb, target, header) {
+        Ok(bytes) => return chained(dev, tx, bytes, more),
+        Err(Errno::EBUSY) => counters.tx_drop_ring.add(packets),
+        Err(_) => counters.tx_drop_map.add(packets),
+    }
+    Outcome::Gone
+}
+
+/// A packet is in the ring: tells the byte queue limits, and stops the queue when the next might not fit.
+pub fn chained(dev: &Dev, tx: &Tx, bytes: u32, more: bool) -> Outcome {
+    if tx
+        .queue
+        .as_ref()
+        .is_none_or(|queue| queue.free() < MAX_TRAIN)
+    {
+        dev.stop_queue();
+        dev.data().counters.tx_queue_stops.add(1);
+    }
+    Outcome::Chained {
+        stopped: dev.sent(bytes, more),
+    }
+}
+
 fn wait_for_new(dev: &Dev, tx: &mut Tx, to: Address, skb: Skb) {
     let port = dev.data();
+    let packets = skb.segments();
     if !tx.up {
-        port.counters.tx_drop_down.add(1);
+        port.counters.tx_drop_down.add(packets);
         return;
     }
     let mut queue = SkbQueue::default();
@@ -188,36 +212,54 @@ fn wait_for_new(dev: &Dev, tx: &mut Tx, to: Address, skb: Skb) {
     {
         port.ask(dev, to.is_multicast());
     } else {
-        port.counters.tx_drop_memory.add(1);
+        port.counters.tx_drop_memory.add(packets);
     }
 }
 
 /// Rings the doorbell for the pending chain.
 pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
-    let Some(queue) = &mut tx.queue else { return };
+    let posted = ring(tx, counters, reason);
+    lose(dev, tx, counters, posted);
+}
+
+/// Rings the doorbell, and leaves what is lost to [`lose`].
+pub fn ring(tx: &mut Tx, counters: &Counters, reason: Flush) -> Posted {
+    let Some(queue) = &mut tx.queue else {
+        return Posted::default();
+    };
     let posted = queue.post();
     if posted.taken > 0 || posted.refused.is_some() {
         counters.doorbell(posted.taken, reason);
     }
-    let Some((lost, errno)) = posted.refused else {
+    posted
+}
+
+/// Counts what the HCA refused.
+pub fn lose(dev: &Dev, tx: &Tx, counters: &Counters, posted: Posted) {
+    let (Some(queue), Some((lost, errno))) = (&tx.queue, posted.refused) else {
         return;
     };
-    counters.tx_drop_post.add(lost.skbs);
+    counters.tx_drop_post.add(lost.packets);
     counters.tx_errors.add(1);
-    dev.completed(lost.skbs, lost.bytes);
-    if dev.is_queue_stopped() && queue.free() > 0 && tx.up {
-        counters.tx_queue_wakes.add(1);
-        dev.wake_queue();
-    }
+    dev.completed(lost.skbs, lost.owed);
+    wake(dev, tx, queue, counters);
     if tx.up {
         kernel::limited_warning!(
             "{}: the HCA refused {} of {} sends, {errno}",
             dev.name(),
-            lost.skbs,
-            lost.skbs.wrapping_add(posted.taken)
+            lost.packets,
+            lost.packets.wrapping_add(posted.taken)
         );
         // What it took goes on, and the next chain tells of it. Is there one, and does the queue pair still work?
         dev.data().works.check.queue(dev, CHECK_MS);
+    }
+}
+
+/// Lets the stack go on when half of the ring is free.
+fn wake(dev: &Dev, tx: &Tx, queue: &SendQueue, counters: &Counters) {
+    if dev.is_queue_stopped() && tx.up && queue.free() >= queue.size().slots() / 2 {
+        counters.tx_queue_wakes.add(1);
+        dev.wake_queue();
     }
 }
 
@@ -263,42 +305,43 @@ fn serve<'a>(
     for wc in wcs {
         counters.tx_cqes.add(1);
         let retired = queue.retire(wc, |skb| freed.push(skb));
+        total.packets = total.packets.wrapping_add(retired.all.packets);
         total.skbs = total.skbs.wrapping_add(retired.all.skbs);
-        total.bytes = total.bytes.wrapping_add(retired.all.bytes);
+        total.owed = total.owed.wrapping_add(retired.all.owed);
         let mut sent = retired.all;
         if !wc.is_ok() {
             sent.packets = sent.packets.wrapping_sub(retired.own.packets);
             sent.bytes = sent.bytes.wrapping_sub(retired.own.bytes);
-            failed(dev, port, wc, retired.own.skbs, tx.up);
+            failed(dev, port, wc, retired.own.packets, tx.up);
         }
         counters.tx_packets.add(sent.packets);
         counters.tx_bytes.add(sent.bytes);
     }
-    if total.skbs == 0 {
+    if total.packets == 0 {
         return;
     }
-    dev.completed(total.skbs, total.bytes);
-    if dev.is_queue_stopped() && tx.up && queue.free() >= queue.size().slots() / 2 {
-        counters.tx_queue_wakes.add(1);
-        dev.wake_queue();
+    dev.completed(total.skbs, total.owed);
+    let pending = queue.pending();
+    if let Some(queue) = &tx.queue {
+        wake(dev, tx, queue, counters);
     }
-    if let Some(reason) = tx.batch.completed(queue.pending()) {
+    if let Some(reason) = tx.batch.completed(pending) {
         post(dev, tx, counters, reason);
     }
 }
 
 /// A send failed, which takes its queue pair out of service, or was flushed because of that.
-fn failed(dev: &Dev, port: &Port, wc: &Wc, skbs: u32, up: bool) {
+fn failed(dev: &Dev, port: &Port, wc: &Wc, packets: u32, up: bool) {
     let counters = &port.counters;
     if wc.is_flushed() {
-        counters.tx_drop_down.add(skbs);
+        counters.tx_drop_down.add(packets);
         if up {
             // Nobody asked for that: the queue pair is in error.
             port.works.recover.queue(dev, 10);
         }
         return;
     }
-    counters.tx_drop_send.add(skbs);
+    counters.tx_drop_send.add(packets);
     counters.tx_errors.add(1);
     let (status, vendor) = wc.status();
     kernel::limited_warning!(

@@ -134,7 +134,13 @@ impl Hca {
         unsafe { (*self.0).attrs.kernel_cap_flags & u64::from(bindings::IBK_UD_TSO) != 0 }
     }
 
-    /// Returns the scatter/gather entries of a send request.
+    /// Returns the scatter/gather entries that the driver's send requests have.
+    #[must_use]
+    pub fn send_entries(&self) -> u32 {
+        self.max_send_sge().clamp(1, crate::sendq::MAX_SGE as u32)
+    }
+
+    /// Returns the scatter/gather entries that a send request can have.
     #[must_use]
     pub fn max_send_sge(&self) -> u32 {
         // SAFETY: as above.

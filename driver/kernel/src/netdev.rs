@@ -255,10 +255,12 @@ impl<D> Device<D> {
         }
     }
 
-    /// Turns on what the HCA offers. Before the device is registered.
+    /// Turns on what the HCA offers, or what the driver does in its place. Before the device is registered.
     pub fn add_offloads(&self, checksum: bool, segment: bool) {
         // SAFETY: computes a mask.
         self.add_features(unsafe { bindings::ipoib_h_offloads(checksum, segment) });
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_max_segments(self.as_ptr(), crate::train::MAX_TRAIN) };
     }
 
     /// Lets the stack tell the neighbours our address (gratuitous ARP, unsolicited advertisement). RTNL is held.

@@ -102,7 +102,7 @@ impl<D: Driver> Tables<D> {
         ndo_change_mtu: Some(ndo_change_mtu::<D>),
         ndo_get_stats64: Some(ndo_get_stats64::<D>),
         ndo_get_iflink: Some(ndo_get_iflink::<D>),
-        ndo_features_check: Some(ndo_features_check),
+        ndo_features_check: Some(ndo_features_check::<D>),
         ..Self::ZERO
     };
 
@@ -199,14 +199,17 @@ unsafe extern "C" fn ndo_get_iflink<D: Driver>(dev: *const net_device) -> c_int 
     D::iflink(unsafe { Device::from_raw(dev.cast_mut()) })
 }
 
-/// A packet whose headers are longer than the device can repeat is segmented by the stack.
-unsafe extern "C" fn ndo_features_check(
+/// What can't be cut by the device, or by the driver, is segmented by the stack.
+unsafe extern "C" fn ndo_features_check<D: Driver>(
     skb: *mut sk_buff,
-    _dev: *mut net_device,
+    dev: *mut net_device,
     features: netdev_features_t,
 ) -> netdev_features_t {
-    // SAFETY: the packet is valid.
-    unsafe { bindings::ipoib_h_features_check(skb, features) }
+    // SAFETY: the packet is valid, the device is of this driver.
+    unsafe {
+        let (hca, _) = D::port(Device::<D>::from_raw(dev));
+        bindings::ipoib_h_features_check(skb, features, hca.send_entries())
+    }
 }
 
 unsafe extern "C" fn header_create<D: Driver>(

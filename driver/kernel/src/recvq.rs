@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The receive queue: buffers from being posted until a packet fills them.
 
+use core::mem::ManuallyDrop;
 use core::ptr;
 
 use bindings::{ib_recv_wr, ib_sge};
@@ -10,7 +11,7 @@ use ipoib_core::wire::ADDRESS_LEN;
 
 use crate::alloc::{Arc, KArray};
 use crate::error::{Errno, Result};
-use crate::netdev::{Device, Driver};
+use crate::pool::{Buffer, Pool};
 use crate::skb::Skb;
 use crate::verbs::{Qp, Reset, Wc};
 
@@ -18,8 +19,7 @@ use crate::verbs::{Qp, Reset, Wc};
 const RECV_ID: u64 = 1 << 33;
 
 struct Slot {
-    skb: Option<Skb>,
-    address: u64,
+    buffer: Option<Buffer>,
     posted: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct RecvQueue {
     ready: KArray<u32>,
     waiting: u32,
     posted: u32,
-    buffer: u32,
+    pool: ManuallyDrop<Pool>,
     wrs: KArray<ib_recv_wr>,
     sges: KArray<ib_sge>,
 }
@@ -58,14 +58,13 @@ impl RecvQueue {
         Ok(Self {
             qp,
             slots: KArray::new(slots, || Slot {
-                skb: None,
-                address: 0,
+                buffer: None,
                 posted: false,
             })?,
             ready: KArray::new(slots, || 0)?,
             waiting: 0,
             posted: 0,
-            buffer,
+            pool: ManuallyDrop::new(Pool::new(size.slots(), ADDRESS_LEN as u32, buffer)?),
             wrs: KArray::new(POST_BATCH as usize, ib_recv_wr::default)?,
             sges: KArray::new(POST_BATCH as usize, ib_sge::default)?,
         })
@@ -83,17 +82,15 @@ impl RecvQueue {
         self.posted
     }
 
-    /// Gives each empty slot a buffer and posts all.
-    pub fn fill<D: Driver>(&mut self, dev: &Device<D>) -> Result {
+    /// Gives each empty slot a buffer and posts all. The poller is disabled.
+    pub fn fill(&mut self) -> Result {
         for index in 0..self.size() {
             let Some(slot) = self.slots.get_mut(index as usize) else {
                 break;
             };
-            if slot.skb.is_none() {
-                let (skb, address) =
-                    Self::buffer(&self.qp, dev, self.buffer).ok_or(Errno::ENOMEM)?;
-                slot.skb = Some(skb);
-                slot.address = address;
+            if slot.buffer.is_none() {
+                let hca = self.qp.pd().hca();
+                slot.buffer = Some(self.pool.buffer(hca, false).ok_or(Errno::ENOMEM)?);
                 self.make_ready(index);
             }
         }
@@ -120,8 +117,8 @@ impl RecvQueue {
         Ok(rung)
     }
 
-    /// Takes the packet of a completion; its buffer is replaced.
-    pub fn complete<D: Driver>(&mut self, dev: &Device<D>, wc: &Wc) -> Received {
+    /// Takes the packet of a completion; its buffer is replaced. In the poller.
+    pub fn complete(&mut self, wc: &Wc) -> Received {
         if wc.id() & !u64::from(u32::MAX) != RECV_ID || !wc.is_of(&self.qp) {
             return Received::Nothing;
         }
@@ -135,25 +132,21 @@ impl RecvQueue {
         };
         slot.posted = false;
         self.posted = self.posted.wrapping_sub(1);
+        let hca = self.qp.pd().hca();
         if !wc.is_ok() {
-            drop(Self::take(&self.qp, slot, self.buffer));
+            if let Some(buffer) = slot.buffer.take() {
+                self.pool.free(hca, buffer);
+            }
             return Received::Nothing;
         }
-        let Some((skb, address)) = Self::buffer(&self.qp, dev, self.buffer) else {
+        let Some(new) = self.pool.buffer(hca, true) else {
             self.make_ready(index);
             return Received::NoMemory;
         };
-        let packet = Self::take(&self.qp, slot, self.buffer);
-        slot.skb = Some(skb);
-        slot.address = address;
-        let bytes = wc.bytes().min(self.buffer);
+        let full = slot.buffer.replace(new);
+        let packet = full.and_then(|buffer| self.pool.packet(hca, buffer, wc.bytes()));
         self.make_ready(index);
-        let Some(packet) = packet else {
-            return Received::Nothing;
-        };
-        // SAFETY: the buffer was allocated for `buffer` bytes after its headroom.
-        unsafe { bindings::skb_put(packet.as_ptr(), bytes) };
-        Received::Packet(packet)
+        packet.map_or(Received::NoMemory, Received::Packet)
     }
 
     /// Drops all buffers.
@@ -161,7 +154,9 @@ impl RecvQueue {
         if reset.is_of(&self.qp) {
             for slot in self.slots.iter_mut() {
                 slot.posted = false;
-                drop(Self::take(&self.qp, slot, self.buffer));
+                if let Some(buffer) = slot.buffer.take() {
+                    self.pool.free(self.qp.pd().hca(), buffer);
+                }
             }
             self.waiting = 0;
             self.posted = 0;
@@ -173,36 +168,6 @@ impl RecvQueue {
             *entry = index;
             self.waiting = self.waiting.wrapping_add(1);
         }
-    }
-
-    fn buffer<D: Driver>(qp: &Qp, dev: &Device<D>, bytes: u32) -> Option<(Skb, u64)> {
-        let hca = qp.pd().hca();
-        // SAFETY: the device is valid; the helper reserves the headroom of the pseudo header.
-        let skb = unsafe {
-            Skb::from_raw(bindings::ipoib_h_alloc_skb(
-                dev.as_ptr(),
-                bytes,
-                ADDRESS_LEN as u32,
-            ))
-        }?;
-        let mut address = 0;
-        // SAFETY: HCA and packet are valid, the buffer has `bytes` bytes from `data` on.
-        unsafe {
-            bindings::ipoib_h_map_rx(
-                hca.as_ptr(),
-                (*skb.as_ptr()).data.cast(),
-                bytes as usize,
-                &raw mut address,
-            )
-        }
-        .then_some((skb, address))
-    }
-
-    fn take(qp: &Qp, slot: &mut Slot, bytes: u32) -> Option<Skb> {
-        let skb = slot.skb.take()?;
-        // SAFETY: the buffer was mapped for this HCA, which no longer uses it.
-        unsafe { bindings::ipoib_h_unmap_rx(qp.pd().hca().as_ptr(), slot.address, bytes as usize) };
-        Some(skb)
     }
 
     fn post_chain(&mut self) -> Result {
@@ -222,10 +187,13 @@ impl RecvQueue {
             ) else {
                 continue;
             };
+            let Some(buffer) = &slot.buffer else {
+                continue;
+            };
             slot.posted = true;
             *sge = ib_sge {
-                addr: slot.address,
-                length: self.buffer,
+                addr: buffer.address(),
+                length: self.pool.bytes(),
                 lkey,
             };
             wr.next = next;
@@ -273,18 +241,17 @@ impl RecvQueue {
 impl Drop for RecvQueue {
     fn drop(&mut self) {
         let qp = self.qp.clone();
-        if self.slots.iter().all(|slot| slot.skb.is_none()) {
-            return;
-        }
-        match qp.reset() {
-            Ok(reset) => self.clear(&reset),
-            Err(errno) => {
-                // The device may still write to them: a leak is better.
-                crate::error!("receive queue dropped in use, its buffers are lost: {errno}");
-                for slot in self.slots.iter_mut() {
-                    core::mem::forget(slot.skb.take());
+        if self.slots.iter().any(|slot| slot.buffer.is_some()) {
+            match qp.reset() {
+                Ok(reset) => self.clear(&reset),
+                Err(errno) => {
+                    // The device may still write to them: a leak is better.
+                    crate::error!("receive queue dropped in use, its buffers are lost: {errno}");
+                    return;
                 }
             }
         }
+        // SAFETY: the pool is used no more.
+        unsafe { ManuallyDrop::drop(&mut self.pool) };
     }
 }

@@ -7,26 +7,55 @@ use bindings::{ib_send_wr, ib_sge, ib_ud_wr};
 use ipoib_core::limits::BATCH_LIMIT;
 use ipoib_core::ring::{Producer, Retired, Size};
 
-use crate::alloc::{Arc, KArray};
+use crate::alloc::{Arc, KArray, KBox};
 use crate::error::{Errno, Result};
 use crate::skb::Skb;
+use crate::train::{HeaderRing, Mapping};
 use crate::verbs::{Ah, Qp, Reset, Wc};
 
 /// Entries that one packet can need.
-const MAX_SGE: usize = bindings::MAX_SKB_FRAGS as usize + 1;
+pub(crate) const MAX_SGE: usize = bindings::MAX_SKB_FRAGS as usize + 1;
 
 /// Marks `wr_id` of ours.
 const SEND_ID: u64 = 1 << 32;
 
 /// A packet in the ring, with what the device reads while it sends it.
-struct Slot {
-    skb: Option<Skb>,
-    ah: Option<Arc<Ah>>,
-    bytes: u32,
-    segments: u32,
-    sges: [ib_sge; MAX_SGE],
-    count: u32,
-    head: bool,
+///
+/// The segments of a train share a packet, which the last of them has.
+pub(crate) struct Slot {
+    pub(crate) skb: Option<Skb>,
+    pub(crate) ah: Option<Arc<Ah>>,
+    pub(crate) train: Option<KBox<Mapping>>,
+    /// Number of the segment in its train, from 1.
+    pub(crate) parts: u32,
+    /// Bytes on the wire.
+    pub(crate) bytes: u32,
+    /// Bytes to give back to the byte queue limits.
+    pub(crate) owed: u32,
+    pub(crate) segments: u32,
+    pub(crate) sges: [ib_sge; MAX_SGE],
+    /// Entries to unmap, of which the first is the linear part if `head` says so.
+    pub(crate) count: u32,
+    pub(crate) head: bool,
+}
+
+impl Slot {
+    /// Says whether the device may hold it, or the chain does.
+    fn is_used(&self) -> bool {
+        self.count > 0 || self.skb.is_some()
+    }
+}
+
+/// A send request.
+pub(crate) struct Request {
+    pub(crate) ah: *mut bindings::ib_ah,
+    pub(crate) qpn: u32,
+    pub(crate) qkey: u32,
+    pub(crate) sg_list: *mut ib_sge,
+    pub(crate) count: i32,
+    pub(crate) flags: i32,
+    /// For a packet that the device cuts: its headers, their bytes, and the payload of a segment.
+    pub(crate) large: Option<(*const u8, u32, u32)>,
 }
 
 /// Where a packet goes.
@@ -47,13 +76,18 @@ pub struct Amount {
     pub skbs: u32,
     /// Packets on the wire.
     pub packets: u32,
-    /// Bytes as the byte queue limits count them.
+    /// Their bytes on the wire.
     pub bytes: u32,
+    /// Bytes of `skbs` as the byte queue limits count them.
+    pub owed: u32,
 }
 
 impl Amount {
     fn add(&mut self, slot: &Slot) {
-        self.skbs = self.skbs.wrapping_add(1);
+        if slot.skb.is_some() {
+            self.skbs = self.skbs.wrapping_add(1);
+            self.owed = self.owed.wrapping_add(slot.owed);
+        }
         self.packets = self.packets.wrapping_add(slot.segments);
         self.bytes = self.bytes.wrapping_add(slot.bytes);
     }
@@ -70,7 +104,7 @@ pub struct Retirement {
 }
 
 /// What became of a chain.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Posted {
     /// Requests that the device took.
     pub taken: u32,
@@ -80,12 +114,13 @@ pub struct Posted {
 
 /// A ring of packets and the chain of requests that is not yet posted.
 pub struct SendQueue {
-    qp: Arc<Qp>,
-    ring: Producer,
-    retired: Retired,
-    slots: KArray<Slot>,
+    pub(crate) qp: Arc<Qp>,
+    pub(crate) ring: Producer,
+    pub(crate) retired: Retired,
+    pub(crate) slots: KArray<Slot>,
+    pub(crate) headers: HeaderRing,
     wrs: KArray<ib_ud_wr>,
-    max_sge: u32,
+    pub(crate) max_sge: u32,
     /// Requests at the end of what the device took that no completion will tell of.
     untold: u32,
 }
@@ -105,12 +140,16 @@ impl SendQueue {
             slots: KArray::new(size.slots() as usize, || Slot {
                 skb: None,
                 ah: None,
+                train: None,
+                parts: 0,
                 bytes: 0,
+                owed: 0,
                 segments: 0,
                 sges: [ib_sge::default(); MAX_SGE],
                 count: 0,
                 head: false,
             })?,
+            headers: HeaderRing::new(size.slots())?,
             wrs: KArray::new(BATCH_LIMIT.max as usize, ib_ud_wr::default)?,
             max_sge,
             untold: 0,
@@ -172,7 +211,9 @@ impl SendQueue {
             return Err(Errno::EMSGSIZE);
         }
         let pending = self.ring.pending();
-        let wr = self.wrs.get_mut(pending as usize).ok_or(Errno::EBUSY)?;
+        if pending as usize >= self.wrs.len() {
+            return Err(Errno::EBUSY);
+        }
         let position = self.ring.reserve(&self.retired).ok_or(Errno::EBUSY)?;
         let size = self.ring.size();
         let Some(slot) = self.slots.get_mut(size.slot(position) as usize) else {
@@ -196,38 +237,55 @@ impl SendQueue {
         };
         slot.count = count;
         slot.bytes = bytes;
+        slot.owed = bytes;
+        slot.parts = 1;
         slot.segments = skb.segments();
+        let request = Request {
+            ah: to.ah.as_ptr(),
+            qpn: to.qpn,
+            qkey: to.qkey,
+            sg_list: slot.sges.as_mut_ptr(),
+            count: count as i32,
+            flags: if skb.wants_checksum() {
+                bindings::IB_SEND_IP_CSUM as i32
+            } else {
+                0
+            },
+            large: (header > 0).then_some((head, header, mss)),
+        };
+        slot.skb = Some(skb);
+        slot.ah = Some(to.ah.clone());
+        self.chain(pending, position, &request);
+        Ok(bytes)
+    }
 
-        wr.ah = to.ah.as_ptr();
-        wr.remote_qpn = to.qpn;
-        wr.remote_qkey = to.qkey;
+    /// Puts a request, number `at` of the chain, behind the others.
+    pub(crate) fn chain(&mut self, at: u32, position: u32, request: &Request) {
+        let Some(wr) = self.wrs.get_mut(at as usize) else {
+            return;
+        };
+        let (head, header, mss) = request.large.unwrap_or((ptr::null(), 0, 0));
+        wr.ah = request.ah;
+        wr.remote_qpn = request.qpn;
+        wr.remote_qkey = request.qkey;
         wr.header = head.cast_mut().cast();
         wr.hlen = header as i32;
         wr.mss = mss as i32;
         wr.wr.next = ptr::null_mut();
         wr.wr.__bindgen_anon_1.wr_id = SEND_ID | u64::from(position.wrapping_add(1));
-        wr.wr.sg_list = slot.sges.as_mut_ptr();
-        wr.wr.num_sge = count as i32;
+        wr.wr.sg_list = request.sg_list;
+        wr.wr.num_sge = request.count;
         wr.wr.opcode = if header > 0 {
             bindings::IB_WR_LSO
         } else {
             bindings::IB_WR_SEND
         };
-        wr.wr.send_flags = if skb.wants_checksum() {
-            bindings::IB_SEND_IP_CSUM as i32
-        } else {
-            0
-        };
-        slot.skb = Some(skb);
-        slot.ah = Some(to.ah.clone());
+        wr.wr.send_flags = request.flags;
         let wr: *mut ib_send_wr = &raw mut wr.wr;
-        if let Some(before) = pending
-            .checked_sub(1)
-            .and_then(|i| self.wrs.get_mut(i as usize))
-        {
+        let before = at.checked_sub(1).and_then(|i| self.wrs.get_mut(i as usize));
+        if let Some(before) = before {
             before.wr.next = wr;
         }
-        Ok(bytes)
     }
 
     /// Posts the chain with one doorbell; its last request is signalled.
@@ -275,8 +333,26 @@ impl SendQueue {
         self.untold = self.untold.wrapping_add(taken);
         let size = self.ring.size();
         let mut amount = Amount::default();
-        for position in self.ring.posted(taken) {
-            if let Some(slot) = self.slots.get_mut(size.slot(position) as usize) {
+        let refused = self.ring.posted(taken);
+        let start = self.ring.chain_end();
+        let outstanding = self.outstanding();
+        for position in refused {
+            let Some(slot) = self.slots.get_mut(size.slot(position) as usize) else {
+                continue;
+            };
+            let number = position.wrapping_sub(start).wrapping_add(1);
+            if slot.skb.is_some() && number < slot.parts && outstanding > 0 {
+                // The device holds the train's first segments, which need the packet until they are sent.
+                let (skb, ah, train) = (slot.skb.take(), slot.ah.take(), slot.train.take());
+                let owed = slot.owed;
+                amount.add(slot);
+                drop(Self::empty(&self.qp, slot));
+                let before = size.slot(start.wrapping_sub(1));
+                if let Some(slot) = self.slots.get_mut(before as usize) {
+                    (slot.skb, slot.ah, slot.train) = (skb, ah, train);
+                    slot.owed = owed;
+                }
+            } else {
                 amount.add(slot);
                 drop(Self::empty(&self.qp, slot));
             }
@@ -322,7 +398,7 @@ impl SendQueue {
         if !reset.is_of(&self.qp) {
             return amount;
         }
-        for slot in self.slots.iter_mut().filter(|slot| slot.skb.is_some()) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_used()) {
             amount.add(slot);
             drop(Self::empty(&self.qp, slot));
         }
@@ -343,6 +419,9 @@ impl SendQueue {
             )
         };
         slot.count = 0;
+        if let Some(train) = slot.train.take() {
+            train.unmap(qp.pd().hca());
+        }
         slot.ah = None;
         slot.skb.take()
     }
@@ -351,7 +430,7 @@ impl SendQueue {
 impl Drop for SendQueue {
     fn drop(&mut self) {
         let qp = self.qp.clone();
-        if self.slots.iter().all(|slot| slot.skb.is_none()) {
+        if !self.slots.iter().any(Slot::is_used) {
             return;
         }
         match qp.reset() {
@@ -362,7 +441,7 @@ impl Drop for SendQueue {
                 // The device may still read them: a leak is better.
                 crate::error!("send queue dropped in use, its packets are lost: {errno}");
                 for slot in self.slots.iter_mut() {
-                    core::mem::forget((slot.skb.take(), slot.ah.take()));
+                    core::mem::forget((slot.skb.take(), slot.ah.take(), slot.train.take()));
                 }
             }
         }

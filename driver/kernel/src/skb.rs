@@ -146,6 +146,12 @@ impl Skb {
         unsafe { bindings::ipoib_h_csum_partial(self.as_ptr()) }
     }
 
+    /// Fills in the checksum, if the packet has none yet; false when there is no memory for that.
+    pub fn fill_checksum(&mut self) -> bool {
+        // SAFETY: the packet is valid and owned.
+        unsafe { bindings::ipoib_h_checksum(self.as_ptr()) }
+    }
+
     /// Frees a packet that was sent; in NAPI, `budget` is the poll's budget.
     pub fn consume(self, budget: u32) {
         // SAFETY: ownership goes to the callee.
@@ -170,6 +176,7 @@ pub struct SkbQueue {
     first: *mut sk_buff,
     last: *mut sk_buff,
     len: u32,
+    packets: u32,
 }
 
 // SAFETY: the queue owns its packets.
@@ -183,6 +190,7 @@ impl Default for SkbQueue {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             len: 0,
+            packets: 0,
         }
     }
 }
@@ -194,6 +202,12 @@ impl SkbQueue {
         self.len
     }
 
+    /// Returns the number of packets that they make on the wire: a large one is as many as its segments.
+    #[must_use]
+    pub const fn packets(&self) -> u32 {
+        self.packets
+    }
+
     /// Says whether there is no packet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -202,6 +216,7 @@ impl SkbQueue {
 
     /// Adds a packet at the end.
     pub fn push(&mut self, skb: Skb) {
+        self.packets = self.packets.wrapping_add(skb.segments());
         let raw = skb.into_raw();
         // SAFETY: the queue owns `raw` and its last packet.
         unsafe {
@@ -232,7 +247,10 @@ impl SkbQueue {
         }
         self.len = self.len.wrapping_sub(1);
         // SAFETY: the queue gives up the packet.
-        unsafe { Skb::from_raw(raw) }
+        let skb = unsafe { Skb::from_raw(raw) };
+        let packets = skb.as_ref().map_or(0, Skb::segments);
+        self.packets = self.packets.wrapping_sub(packets);
+        skb
     }
 
     /// Moves all packets of `other` to the end.

@@ -19,8 +19,10 @@ use crate::value::Value;
 
 /// Where something was declared.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// Path of the file, or what else declared it, such as `command line`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub file: Arc<str>,
     /// Line, from 1; 0 when it is no text.
     #[serde(default, skip_serializing_if = "is_zero")]

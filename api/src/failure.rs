@@ -10,6 +10,7 @@ use crate::error::ErrorCode;
 
 /// A request that was not done, or not as asked.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Failure {
     /// The code, which decides exit status, D-Bus name and HTTP status.

@@ -9,7 +9,7 @@
 //!   [`LinkWants`] is what that means for one interface.
 //! - [`Plan`] holds ordered [`Step`]s; [`Report`] tells per knob how they went.
 //! - [`status`]: what the daemon tells of itself.
-//! - Links, reports, plans and knobs serialize to one documented JSON form.
+//! - [`form`]: the documented JSON forms of links, reports, plans, knobs and requests.
 //! - [`ErrorCode`] is the one table of exit codes, D-Bus error names and HTTP statuses.
 //!
 //! No I/O happens here.
@@ -17,11 +17,11 @@
 mod channel;
 mod cpus;
 mod desired;
-mod document;
 mod domain;
 mod drivers;
 mod error;
 mod failure;
+pub mod form;
 mod host;
 mod key;
 mod link;

@@ -14,6 +14,7 @@ use crate::error::ErrorCode;
 
 /// How a declared value, or a declared child, stands.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// Not looked at yet.
@@ -54,6 +55,7 @@ impl Standing {
 
 /// One declared value of an interface.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct KnobStatus {
     /// The declared value.
@@ -87,6 +89,7 @@ const fn is_zero(number: &u64) -> bool {
 
 /// One declared P_Key child of an interface.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct ChildStatus {
     /// P_Key as declared.
@@ -114,6 +117,7 @@ pub struct ChildStatus {
 
 /// Another program that manages an interface.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Owner {
     /// The program.
@@ -124,6 +128,7 @@ pub struct Owner {
 
 /// One managed interface.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct LinkStatus {
     /// Name.
@@ -144,6 +149,7 @@ pub struct LinkStatus {
 
 /// One configuration file.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct FileStatus {
     /// Its path.
@@ -154,6 +160,7 @@ pub struct FileStatus {
 
 /// What is wrong with a configuration file.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Problem {
     /// `error` or `warning`.
@@ -169,6 +176,7 @@ pub struct Problem {
 
 /// How often the daemon did what.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Counters {
     /// Times that the loop woke up.
@@ -187,6 +195,7 @@ pub struct Counters {
 
 /// How the daemon and all that it manages stand.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
     /// Version of the daemon.
@@ -216,6 +225,7 @@ pub struct Status {
 
 /// What a record is about.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
     /// A value was set, and read back.
@@ -273,6 +283,7 @@ impl RecordKind {
 
 /// Who asked for something, and through what.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct By {
     /// Through what: `socket`, `dbus` or `tcp`.
@@ -309,6 +320,7 @@ impl fmt::Display for By {
 
 /// One thing that happened, or that the daemon did, and why.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub struct Record {
     /// What it is about.

@@ -1,28 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `apply`, and the process that takes an unconfirmed one back, where no daemon does it.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ibmgr_api::Desired;
+use ibmgr_api::Failure;
+use ibmgr_api::form::{ChangeForm, PlanForm};
 use ibmgrd_engine::{Host, PortError, plan_declared};
-use ibmgrd_state::change::{self, Applied, Ended, Guard};
+use ibmgrd_state::change::{self, Ended, whole_seconds};
 use ibmgrd_state::{Standing, Store, boottime};
 
+use crate::cli::{At, Format};
+use crate::daemon::Daemon;
 use crate::error::Error;
+use crate::plan::{self, Declarations, load};
+use crate::{Kernel, host, write_json};
 
-/// Applies a declaration, after what an interrupted change left was brought to an end.
-pub(crate) fn apply<H: Host>(
-    host: &mut H,
-    store: &Store,
-    desired: &Desired,
-    what: &str,
-    confirm: Option<(Duration, Guard<'_>)>,
-) -> Result<(Applied, Option<Ended>), Error> {
-    let ended = change::clear_the_way(host, store)?;
-    let (_, plan) = plan_declared(host, desired)?;
-    let confirm = confirm.map(|(within, guard)| (within, Some(guard)));
-    Ok((change::apply(host, store, &plan, what, confirm)?, ended))
+/// Applies the declarations of files, and prints how it went.
+pub(crate) fn run<P: Host>(
+    kernel: &Kernel<'_, P>,
+    files: &[PathBuf],
+    confirm_within: Option<Duration>,
+    at: &At,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let declarations = load(files)?;
+    let done = match kernel.daemon(at)? {
+        Some(daemon) => by_daemon(&daemon, declarations, confirm_within)?,
+        None => directly(kernel, files, &declarations, confirm_within)?,
+    };
+    if let Some(plan) = &done.refused {
+        match format {
+            Format::Json => write_json(out, plan)?,
+            Format::Table => plan::table(plan, out)?,
+        }
+    }
+    let printed = match &done.change {
+        Some(change) => host::print_applied(change, format, out),
+        None => Ok(()),
+    };
+    // What went wrong with the interfaces weighs more than an output that broke.
+    done.failure.map_or(printed, |failure| Err(failure.into()))
+}
+
+/// How an apply went.
+struct Done {
+    change: Option<ChangeForm>,
+    /// The plan, when something of it cannot be done.
+    refused: Option<PlanForm>,
+    failure: Option<Failure>,
+}
+
+fn by_daemon(
+    daemon: &Daemon,
+    declarations: Declarations,
+    confirm_within: Option<Duration>,
+) -> Result<Done, Error> {
+    Ok(match daemon.apply(declarations.sources, confirm_within)? {
+        Ok(change) => Done {
+            change: Some(change),
+            refused: None,
+            failure: None,
+        },
+        Err(problem) => Done {
+            change: problem.change,
+            refused: problem.plan,
+            failure: Some(problem.failure),
+        },
+    })
+}
+
+fn directly<P: Host>(
+    kernel: &Kernel<'_, P>,
+    files: &[PathBuf],
+    declarations: &Declarations,
+    confirm_within: Option<Duration>,
+) -> Result<Done, Error> {
+    let _turn = kernel.turn()?;
+    let (mut port, store) = kernel.open()?;
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let ended = change::clear_the_way(&mut port, &store)?;
+    let (wants, plan) = plan_declared(&mut port, &declarations.loaded.desired)?;
+    if !plan.refused.is_empty() {
+        let plan = PlanForm::new(&plan, &wants, Vec::new());
+        return Ok(Done {
+            change: None,
+            failure: plan.failure(),
+            refused: Some(plan),
+        });
+    }
+    let confirm = confirm_within.map(|within| (within, Some(kernel.guard)));
+    let applied = change::apply(&mut port, &store, &plan, &names.join(" "), confirm)?;
+    Ok(Done {
+        failure: applied.report.failure(),
+        refused: None,
+        change: Some(ChangeForm {
+            report: (&applied.report).into(),
+            confirm_within_seconds: applied.confirm_within.map(whole_seconds),
+            interrupted: ended.as_ref().map(Ended::form),
+        }),
+    })
 }
 
 /// Waits until the change of that id is confirmed or taken back, and takes it back at the time `by`.

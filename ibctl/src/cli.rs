@@ -53,18 +53,15 @@ pub enum Format {
     Json,
 }
 
-/// Where the daemon listens.
-const SOCKET: &str = "/run/ibmgr/http.sock";
-
 /// How the daemon is asked, if it is.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct At {
-    /// Do not ask the daemon
+    /// Do it without the daemon
     #[arg(long)]
     pub direct: bool,
     /// Socket of the daemon
-    #[arg(long, value_name = "PATH", default_value = SOCKET)]
-    pub socket: PathBuf,
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
 }
 
 /// The verbs.
@@ -148,6 +145,9 @@ Examples:
             help = saved()
         )]
         save: Option<PathBuf>,
+        /// Where the daemon is
+        #[command(flatten)]
+        at: At,
     },
 
     /// Tell what is wrong with configuration files, without the kernel
@@ -181,6 +181,9 @@ Examples:
         /// Files, or folders of them
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// Where the daemon is
+        #[command(flatten)]
+        at: At,
     },
 
     /// Print the present state as a file that plans to nothing
@@ -252,13 +255,24 @@ Examples:
         /// Print the steps in their order, change nothing
         #[arg(long, conflicts_with = "confirm_within")]
         dry_run: bool,
+        /// Where the daemon is
+        #[command(flatten)]
+        at: At,
     },
 
     /// Keep what 'apply --confirm-within' changed
-    Confirm,
+    Confirm {
+        /// Where the daemon is
+        #[command(flatten)]
+        at: At,
+    },
 
     /// Take back a change that waits to be confirmed, or was interrupted
-    Rollback,
+    Rollback {
+        /// Where the daemon is
+        #[command(flatten)]
+        at: At,
+    },
 
     /// Tell whether a change is pending, how the last one went, what drifts
     #[command(after_help = "\
@@ -272,7 +286,7 @@ Examples:
     Status {
         /// Where the daemon is
         #[command(flatten)]
-        daemon: At,
+        at: At,
     },
 
     /// Print what happens, as the daemon sees it, until it ends
@@ -285,8 +299,8 @@ Examples:
   ibctl watch -o json")]
     Watch {
         /// Socket of the daemon
-        #[arg(long, value_name = "PATH", default_value = SOCKET)]
-        socket: PathBuf,
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
     },
 
     /// Waits for a change to be confirmed, and takes it back when it was not

@@ -3,150 +3,100 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::time::Duration;
 
-use ibmgr_api::{Action, Assignment, ChildReport, End, HostPlan, HostRefusal, HostReport};
-use ibmgrd_state::Kept;
-use ibmgrd_state::change::{Applied, Checkpoint, Ended, Word};
+use ibmgr_api::form::{
+    ChangeForm, CheckpointDeed, CheckpointForm, HostReportForm, InterruptedForm,
+};
+use ibmgr_api::status::Status;
+use ibmgrd_engine::Host;
+use ibmgrd_state::change;
 use serde::Serialize;
 
-use crate::cli::Format;
+use crate::cli::{At, Format};
 use crate::daemon;
 use crate::error::Error;
 use crate::report;
 use crate::text::Table;
-use crate::write_json;
+use crate::{Kernel, write_json};
 
-/// Prints the actions of a plan, in their order, and what cannot be done.
-pub(crate) fn print_plan(
-    plan: &HostPlan,
+/// Keeps the last change for good.
+pub(crate) fn confirm<P: Host>(kernel: &Kernel<'_, P>, at: &At) -> Result<(), Error> {
+    if let Some(daemon) = kernel.daemon(at)? {
+        let confirmed = daemon.end(CheckpointDeed::Confirm)?;
+        return confirmed
+            .map(drop)
+            .map_err(|problem| problem.failure.into());
+    }
+    let _turn = kernel.turn()?;
+    let (_, store) = kernel.open()?;
+    change::confirm(&store)?;
+    Ok(())
+}
+
+/// Takes the last change back, and prints how that went.
+pub(crate) fn rollback<P: Host>(
+    kernel: &Kernel<'_, P>,
+    at: &At,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    if format == Format::Json {
-        return write_json(out, plan);
-    }
-    let mut table = Table::default();
-    table.row(["STEP", "LINK", "WHAT", "VALUE", "VIA", "NOTE"].map(Cow::from));
-    for (at, action) in plan.actions.iter().enumerate() {
-        let step = Cow::from((at + 1).to_string());
-        match action {
-            Action::Set { link, step: write } => {
-                let link = plan
-                    .links
-                    .get(*link)
-                    .map(|link| link.target.name.to_string());
-                let from = report::show(&write.key, write.from.as_ref());
-                let to = report::show(&write.key, Some(&write.to));
-                let note = write.no_effect.as_ref().map_or_else(String::new, |why| {
-                    format!("will be stored without effect: {why}")
+    let (ended, failure) = if let Some(daemon) = kernel.daemon(at)? {
+        let what = daemon.checkpoint()?.what.unwrap_or_default();
+        match daemon.end(CheckpointDeed::Rollback)? {
+            Ok(now) => (
+                now.report.map(|report| InterruptedForm { what, report }),
+                None,
+            ),
+            Err(problem) => {
+                let change = problem.change.map(|change| InterruptedForm {
+                    what,
+                    report: change.report,
                 });
-                table.row([
-                    step,
-                    link.unwrap_or_default().into(),
-                    write.key.to_string().into(),
-                    format!("{from} -> {to}").into(),
-                    write.carrier.channel().name().into(),
-                    note.into(),
-                ]);
+                (change, Some(problem.failure))
             }
-            Action::Make { child, wants } => {
-                let wants: Vec<String> = wants.iter().map(Assignment::to_string).collect();
-                table.row([
-                    step,
-                    child.name.to_string().into(),
-                    "make child".into(),
-                    format!("{} on {}", child.pkey, child.parent.name).into(),
-                    child.kind.name().into(),
-                    wants.join(" ").into(),
-                ]);
-            }
-            Action::Remove { child, .. } => table.row([
-                step,
-                child.child.name.to_string().into(),
-                "remove child".into(),
-                format!("{} on {}", child.pkey, child.parent.name).into(),
-                child.via.name().into(),
-                Cow::default(),
-            ]),
         }
-    }
-    for refusal in &plan.refused {
-        let (link, what, why) = refused(refusal);
-        table.row([
-            Cow::default(),
-            link.into(),
-            what.into(),
-            Cow::default(),
-            Cow::default(),
-            format!("cannot be done: {why}").into(),
-        ]);
-    }
-    if plan.actions.is_empty() && plan.refused.is_empty() {
-        writeln!(out, "nothing to do")?;
-        return Ok(());
-    }
-    table.drop_empty_columns();
-    Ok(table.write(out)?)
+    } else {
+        let _turn = kernel.turn()?;
+        let (mut port, store) = kernel.open()?;
+        let ended = change::take_back(&mut port, &store)?;
+        (Some(ended.form()), ended.report.failure())
+    };
+    let printed = match &ended {
+        Some(ended) => print_rollback(ended, format, out),
+        None => Ok(()),
+    };
+    failure.map_or(printed, |failure| Err(failure.into()))
 }
 
-fn refused(refusal: &HostRefusal) -> (String, String, String) {
-    match refusal {
-        HostRefusal::Knob(error) => (
-            error.link().map(ToString::to_string).unwrap_or_default(),
-            error.key().to_string(),
-            error.why(),
-        ),
-        HostRefusal::Child { parent, pkey, why } => {
-            (parent.to_string(), format!("child {pkey}"), why.clone())
-        }
-        other => (String::new(), String::new(), other.to_string()),
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct AppliedForm<'a> {
-    #[serde(flatten)]
-    report: &'a HostReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confirm_within_seconds: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interrupted: Option<InterruptedForm<'a>>,
-}
-
-#[derive(Serialize)]
-struct InterruptedForm<'a> {
-    what: &'a str,
-    #[serde(flatten)]
-    report: &'a HostReport,
+/// Prints how things stand.
+pub(crate) fn status<P: Host>(
+    kernel: &Kernel<'_, P>,
+    at: &At,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let (change, daemon) = match kernel.daemon(at)? {
+        Some(daemon) => (daemon.checkpoint()?, Some(daemon.status()?)),
+        None => (change::checkpoint(&kernel.open()?.1)?.form(), None),
+    };
+    print_status(&change, daemon.as_ref(), format, out)
 }
 
 /// Prints how an `apply` went, and what it found interrupted.
 pub(crate) fn print_applied(
-    applied: &Applied,
-    interrupted: Option<&Ended>,
+    applied: &ChangeForm,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format == Format::Json {
-        let form = AppliedForm {
-            report: &applied.report,
-            confirm_within_seconds: applied.confirm_within.map(whole_seconds),
-            interrupted: interrupted.map(|it| InterruptedForm {
-                what: &it.what,
-                report: &it.report,
-            }),
-        };
-        return write_json(out, &form);
+        return write_json(out, applied);
     }
-    if let Some(recovered) = interrupted {
-        write_recovered(recovered, "an interrupted apply of", out)?;
+    if let Some(it) = &applied.interrupted {
+        write_ended(&it.what, &it.report, "an interrupted apply of", out)?;
         writeln!(out)?;
     }
     write_report(&applied.report, out)?;
-    if let Some(left) = applied.confirm_within {
-        let seconds = whole_seconds(left);
+    if let Some(seconds) = applied.confirm_within_seconds {
         writeln!(
             out,
             "\nto keep it, run 'ibctl confirm' within {seconds} s; otherwise all is put back"
@@ -156,47 +106,57 @@ pub(crate) fn print_applied(
 }
 
 /// Prints how taking back went.
-pub(crate) fn print_rollback(
-    recovered: &Ended,
+fn print_rollback(
+    ended: &InterruptedForm,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format == Format::Json {
-        return write_json(out, &recovered.report);
+        return write_json(out, ended);
     }
-    write_recovered(recovered, "the apply of", out)
+    write_ended(&ended.what, &ended.report, "the apply of", out)
 }
 
-fn write_recovered(recovered: &Ended, which: &str, out: &mut dyn Write) -> Result<(), Error> {
-    let how = match recovered.report.end {
-        End::Applied => "was finished",
-        End::InPart => "could be taken back in part only",
-        End::Nothing | End::NotStarted | End::RolledBack => "was taken back",
+fn write_ended(
+    what: &str,
+    report: &HostReportForm,
+    which: &str,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let how = match report.end.as_str() {
+        "applied" => "was finished",
+        "rolled-back-in-part" => "could be taken back in part only",
+        _ => "was taken back",
     };
     let mut table = Table::default();
-    table.wrapped(format!("{which} {} {how}", recovered.what));
+    table.wrapped(format!("{which} {what} {how}"));
     table.write(out)?;
-    write_report(&recovered.report, out)
+    write_report(report, out)
 }
 
-fn write_report(report: &HostReport, out: &mut dyn Write) -> Result<(), Error> {
+fn write_report(report: &HostReportForm, out: &mut dyn Write) -> Result<(), Error> {
     let mut table = Table::default();
     table.row(["LINK", "KNOB", "RESULT", "VALUE", "NOTE"].map(Cow::from));
     for child in &report.children {
+        let result = match (child.outcome.as_str(), child.change.as_str()) {
+            ("changed", "make") => "made",
+            ("changed", "remove") => "removed",
+            (outcome, _) => outcome,
+        };
         table.row([
-            Cow::from(child.name.to_string()),
+            Cow::from(&child.child),
             "child".into(),
-            child_result(child).into(),
+            result.into(),
             format!("{} on {}", child.pkey, child.parent).into(),
-            child.outcome.why().unwrap_or_default().into(),
+            child.why.as_deref().unwrap_or_default().into(),
         ]);
     }
     for link in &report.links {
-        for line in &link.lines {
+        for (knob, line) in link.knobs.iter() {
             table.row([
-                Cow::from(link.link.to_string()),
-                line.key.to_string().into(),
-                line.outcome.name().into(),
+                Cow::from(&link.link),
+                knob.into(),
+                line.outcome.as_str().into(),
                 report::values(line).into(),
                 report::note(line),
             ]);
@@ -209,98 +169,59 @@ fn write_report(report: &HostReport, out: &mut dyn Write) -> Result<(), Error> {
     Ok(table.write(out)?)
 }
 
-fn child_result(child: &ChildReport) -> String {
-    use ibmgr_api::{ChildChange, Outcome};
-    match (&child.outcome, child.change) {
-        (Outcome::Changed, ChildChange::Make) => "made".to_owned(),
-        (Outcome::Changed, ChildChange::Remove) => "removed".to_owned(),
-        (outcome, _) => outcome.name().to_owned(),
-    }
-}
-
 #[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
 struct StatusForm<'a> {
-    state: String,
+    #[serde(flatten)]
+    change: &'a CheckpointForm,
     #[serde(skip_serializing_if = "Option::is_none")]
-    what: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confirm_within_seconds: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<&'a serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    daemon: Option<&'a ibmgr_api::status::Status>,
+    daemon: Option<&'a Status>,
 }
 
 /// Prints how things stand, and what the daemon says when there is one.
-pub(crate) fn print_status(
-    status: &Checkpoint,
-    daemon: Option<&ibmgr_api::status::Status>,
+fn print_status(
+    change: &CheckpointForm,
+    daemon: Option<&Status>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let kept = status.kept.as_ref();
-    let left = status.word.left().map(whole_seconds);
     if format == Format::Json {
-        let form = StatusForm {
-            state: status.word.name().to_owned(),
-            what: kept.map(|kept| kept.about.what.as_str()),
-            confirm_within_seconds: left,
-            steps: kept.map(|kept| kept.story.plan.actions.len()),
-            why: kept.and_then(|kept| kept.why.as_deref()),
-            report: kept.and_then(|kept| kept.report.as_ref()),
-            daemon,
-        };
-        return write_json(out, &form);
+        return write_json(out, &StatusForm { change, daemon });
     }
     let mut table = Table::default();
-    table.row([Cow::from("state"), status.word.name().into()]);
-    if let Some(kept) = kept {
-        add_change(&mut table, status.word, kept, left);
+    table.row([Cow::from("state"), change.state.as_str().into()]);
+    if let Some(what) = &change.what {
+        add_change(&mut table, what, change);
     }
     table.write(out)?;
     daemon.map_or(Ok(()), |status| daemon::print(status, out))
 }
 
-fn add_change<'a>(table: &mut Table<'a>, word: Word, kept: &'a Kept, left: Option<u64>) {
-    table.row([Cow::from("last apply"), kept.about.what.as_str().into()]);
-    table.row([
-        Cow::from("steps"),
-        format!(
-            "{} of {} done",
-            kept.story.done.len(),
-            kept.story.plan.actions.len()
-        )
-        .into(),
-    ]);
-    if let Some(why) = &kept.why {
+fn add_change<'a>(table: &mut Table<'a>, what: &'a str, change: &'a CheckpointForm) {
+    table.row([Cow::from("last apply"), what.into()]);
+    let (done, steps) = (
+        change.done.unwrap_or_default(),
+        change.steps.unwrap_or_default(),
+    );
+    table.row([Cow::from("steps"), format!("{done} of {steps} done").into()]);
+    if let Some(why) = &change.why {
         table.row([Cow::from("taken back"), format!("because {why}").into()]);
     }
-    let end = kept
+    if let Some(report) = change
         .report
         .as_ref()
-        .and_then(|report| report["end"].as_str());
-    if let Some(end) = end.filter(|_| word == Word::RolledBack) {
-        table.row([Cow::from("result"), end.to_owned().into()]);
+        .filter(|_| change.state == "rolled-back")
+    {
+        table.row([Cow::from("result"), report.end.as_str().into()]);
     }
-    let next = match word {
-        Word::Pending(_) => format!(
+    let next = match change.state.as_str() {
+        "pending" => format!(
             "'ibctl confirm' within {} s keeps it, 'ibctl rollback' takes it back now",
-            left.unwrap_or_default()
+            change.confirm_within_seconds.unwrap_or_default()
         ),
-        Word::Overdue | Word::Interrupted => {
+        "overdue" | "interrupted" => {
             "'ibctl rollback', or the next 'ibctl apply', brings it to an end".to_owned()
         }
-        Word::Idle | Word::Applied | Word::RolledBack => return,
+        _ => return,
     };
     table.row([Cow::from("next"), next.into()]);
-}
-
-/// Returns the time in seconds, rounded up.
-const fn whole_seconds(time: Duration) -> u64 {
-    time.as_secs() + (time.subsec_nanos() > 0) as u64
 }

@@ -26,18 +26,20 @@ mod signals;
 mod text;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use ibmgrd_engine::{Host, PortError, plan_declared};
+use ibmgrd_engine::{Host, PortError};
 use ibmgrd_state::Store;
-use ibmgrd_state::change::{self, ChangeError};
 use serde::Serialize;
 
+use cli::At;
 pub use cli::{Cli, DriverVerb, Format, Verb};
+use daemon::Daemon;
 pub use error::Error;
 
 /// What a command stands on.
@@ -46,8 +48,12 @@ pub struct Environment<'a, P> {
     pub open: &'a dyn Fn() -> Result<P, PortError>,
     /// File that keeps two sets from running at once; `None` for a kernel that nobody shares.
     pub lock: Option<&'a Path>,
-    /// Where changes of whole hosts are kept, for the kernel of a connection.
-    pub store: &'a dyn Fn(&mut P) -> Result<Store, PortError>,
+    /// Returns the kernel's number of the network namespace of a connection.
+    pub namespace: &'a dyn Fn(&mut P) -> Result<u64, PortError>,
+    /// Returns where changes of whole hosts are kept, for a network namespace.
+    pub store: &'a dyn Fn(u64) -> Store,
+    /// Where the daemon listens unless the command says otherwise; `None` for a kernel without one.
+    pub socket: Option<&'a Path>,
     /// Starts the process that takes a change back which is not confirmed: it runs `await-confirmation`
     /// with the change's id and the time of [`ibmgrd_state::boottime`] that it must be confirmed by.
     pub guard: &'a dyn Fn(&str, Duration) -> io::Result<()>,
@@ -64,7 +70,9 @@ pub fn run<P: Host>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
     let Environment {
         open,
         lock,
+        namespace,
         store,
+        socket,
         guard,
         stdout,
         stderr,
@@ -72,7 +80,9 @@ pub fn run<P: Host>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
     let kernel = Kernel {
         open,
         lock,
+        namespace,
         store,
+        socket,
         guard,
     };
     let (result, format) = match Cli::try_parse_from(args) {
@@ -111,15 +121,36 @@ pub fn run<P: Host>(args: &[OsString], environment: Environment<'_, P>) -> u8 {
 struct Kernel<'a, P> {
     open: &'a dyn Fn() -> Result<P, PortError>,
     lock: Option<&'a Path>,
-    store: &'a dyn Fn(&mut P) -> Result<Store, PortError>,
+    namespace: &'a dyn Fn(&mut P) -> Result<u64, PortError>,
+    store: &'a dyn Fn(u64) -> Store,
+    socket: Option<&'a Path>,
     guard: &'a dyn Fn(&str, Duration) -> io::Result<()>,
 }
 
 impl<P: Host> Kernel<'_, P> {
     fn open(&self) -> Result<(P, Store), Error> {
         let mut host = (self.open)()?;
-        let store = (self.store)(&mut host)?;
-        Ok((host, store))
+        let namespace = (self.namespace)(&mut host)?;
+        Ok((host, (self.store)(namespace)))
+    }
+
+    /// Returns the daemon, where one works on this kernel and may be asked.
+    fn daemon(&self, at: &At) -> Result<Option<Daemon>, Error> {
+        let socket = at.socket.as_deref().or(self.socket);
+        let Some(socket) = socket.filter(|socket| !at.direct && socket.exists()) else {
+            return Ok(None);
+        };
+        let namespace = (self.namespace)(&mut (self.open)()?)?;
+        Daemon::find(socket, namespace)
+    }
+
+    /// Keeps other changes waiting until the answer is dropped.
+    fn turn(&self) -> Result<Option<File>, Error> {
+        Ok(self
+            .lock
+            .map(ibmgrd_state::lock::hold)
+            .transpose()?
+            .flatten())
     }
 }
 
@@ -130,7 +161,7 @@ fn verb<P: Host>(
     stderr: &mut dyn Write,
 ) -> Result<(), Error> {
     let format = cli.output;
-    let (open, lock) = (kernel.open, kernel.lock);
+    let open = kernel.open;
     match cli.verb {
         Verb::Show { link: None } => show::all(&mut open()?, format, stdout),
         Verb::Show { link: Some(link) } => {
@@ -147,30 +178,29 @@ fn verb<P: Host>(
             via,
             dry_run,
             save,
+            at,
         } => {
             let request = request::Request::parse(&link, &assignments, via)?;
-            if dry_run {
-                return set::dry_run(&mut open()?, request, format, stdout);
-            }
-            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let link = request.link.clone();
-            let _postponed = signals::Postponed::until_dropped();
-            let save = save.as_deref();
-            let done = set::set(&mut open()?, request, save, format, stdout);
+            let _postponed = (!dry_run).then(signals::Postponed::until_dropped);
+            let set = set::Set {
+                request,
+                save: save.as_deref(),
+                dry_run,
+                at,
+            };
+            let done = set.run(kernel, format, stdout);
             // The report must be out before a postponed signal ends the program.
             let flushed = stdout.flush().map_err(Error::Output);
             done.and(flushed).map_err(|error| match error {
-                Error::Output(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                Error::Output(source) if !dry_run && source.kind() != io::ErrorKind::BrokenPipe => {
                     Error::Unreported { link, source }
                 }
                 error => error,
             })
         }
         Verb::Check { files } => check::check(&files, format, stdout),
-        Verb::Plan { files } => {
-            let loaded = plan::load(&files)?;
-            plan::plan(&mut open()?, &loaded, format, stdout)
-        }
+        Verb::Plan { files, at } => plan::run(kernel, &files, &at, format, stdout),
         Verb::Driver { what } => {
             let root = Path::new("/");
             match what {
@@ -185,7 +215,7 @@ fn verb<P: Host>(
                         now,
                         dry_run,
                     };
-                    let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+                    let _turn = kernel.turn()?;
                     let _postponed = signals::Postponed::until_dropped();
                     driver::choose(&mut open()?, root, &wish, format, stdout)
                 }
@@ -215,67 +245,34 @@ fn verb<P: Host>(
         }
         Verb::Apply {
             files,
+            confirm_within: _,
+            dry_run: true,
+            at,
+        } => plan::run(kernel, &files, &at, format, stdout),
+        Verb::Apply {
+            files,
             confirm_within,
-            dry_run,
+            dry_run: false,
+            at,
         } => {
-            let desired = plan::load(&files)?.desired;
-            if dry_run {
-                let (_, plan) = plan_declared(&mut open()?, &desired)?;
-                host::print_plan(&plan, format, stdout)?;
-                return if plan.refused.is_empty() {
-                    Ok(())
-                } else {
-                    Err(ChangeError::Refused(Box::new(plan)).into())
-                };
-            }
-            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
             let _postponed = signals::Postponed::until_dropped();
-            let (mut port, store) = kernel.open()?;
-            let names: Vec<_> = files
-                .iter()
-                .map(|file| file.display().to_string())
-                .collect();
-            let confirm = confirm_within.map(|within| (within, kernel.guard));
-            let applied = apply::apply(&mut port, &store, &desired, &names.join(" "), confirm);
-            let done = applied.and_then(|(applied, interrupted)| {
-                let printed = host::print_applied(&applied, interrupted.as_ref(), format, stdout);
-                let failure = applied.report.failure();
-                failure.map_or(printed, |failure| Err(failure.into()))
-            });
-            if let Err(Error::Change(ChangeError::Refused(plan))) = &done {
-                host::print_plan(plan, format, stdout)?;
-            }
+            let done = apply::run(kernel, &files, confirm_within, &at, format, stdout);
             // As for a set.
             let _ = stdout.flush();
             done
         }
-        Verb::Confirm => {
-            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
-            let (_, store) = kernel.open()?;
-            change::confirm(&store)?;
-            Ok(())
-        }
-        Verb::Rollback => {
-            let _lock = lock.map(ibmgrd_state::lock::hold).transpose()?;
+        Verb::Confirm { at } => host::confirm(kernel, &at),
+        Verb::Rollback { at } => {
             let _postponed = signals::Postponed::until_dropped();
-            let (mut port, store) = kernel.open()?;
-            let recovered = change::take_back(&mut port, &store)?;
-            let printed = host::print_rollback(&recovered, format, stdout);
+            let done = host::rollback(kernel, &at, format, stdout);
             let _ = stdout.flush();
-            let failure = recovered.report.failure();
-            failure.map_or(printed, |failure| Err(failure.into()))
+            done
         }
-        Verb::Status { daemon: at } => {
-            let (_, store) = kernel.open()?;
-            let daemon = if at.direct {
-                None
-            } else {
-                daemon::status(&at.socket)?
-            };
-            let status = change::checkpoint(&store)?;
-            host::print_status(&status, daemon.as_ref(), format, stdout)
-        }
-        Verb::Watch { socket } => daemon::watch(&socket, format, stdout),
+        Verb::Status { at } => host::status(kernel, &at, format, stdout),
+        Verb::Watch { socket } => match socket.as_deref().or(kernel.socket) {
+            Some(socket) => daemon::watch(socket, format, stdout),
+            None => Err(Error::Usage("there is no daemon here".to_owned())),
+        },
         Verb::AwaitConfirmation { id, by } => {
             // Away from the terminal and the session of whoever asked. It fails for a leader of
             // processes only, which a new process is not.
@@ -284,7 +281,7 @@ fn verb<P: Host>(
             // Who started it waits for this line.
             writeln!(stdout, "waiting")?;
             stdout.flush()?;
-            apply::guard(open, &store, lock, &id, Duration::from_nanos(by))
+            apply::guard(open, &store, kernel.lock, &id, Duration::from_nanos(by))
         }
         Verb::Explain { knob: None, .. } => explain::list(format, stdout),
         Verb::Explain {

@@ -15,12 +15,17 @@ use ibmgrd_state::{ROOT, Store};
 /// One for all network namespaces: a set takes milliseconds.
 const LOCK: &str = "/run/ibmgr/lock";
 
+/// Where the daemon listens unless it was told otherwise.
+const SOCKET: &str = "/run/ibmgr/http.sock";
+
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let environment = Environment {
         open: &|| Ok::<_, PortError>(KernelPort::new()),
         lock: Some(Path::new(LOCK)),
-        store: &|port| Ok(Store::new(Path::new(ROOT), port.namespace_cookie()?)),
+        namespace: &KernelPort::namespace_cookie,
+        store: &|namespace| Store::new(Path::new(ROOT), namespace),
+        socket: Some(Path::new(SOCKET)),
         guard: &guard,
         stdout: &mut BufWriter::with_capacity(32 * 1024, io::stdout().lock()),
         stderr: &mut io::stderr().lock(),

@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-pub(crate) use ibmgr_api::show;
-use ibmgr_api::{Outcome, Plan, Report, ReportLine};
-
+use ibmgr_api::form::{LineForm, ReportForm, SetPlanForm};
 use serde::Serialize;
 
 use crate::cli::Format;
 use crate::error::Error;
+use crate::plan::shown;
 use crate::save::Saved;
 use crate::text::Table;
 use crate::write_json;
@@ -19,7 +18,7 @@ use crate::write_json;
 #[derive(Serialize)]
 struct SavedForm<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a ReportForm,
     saved: &'a Path,
     #[serde(rename = "saved-but", skip_serializing_if = "Option::is_none")]
     warning: Option<&'a str>,
@@ -27,7 +26,7 @@ struct SavedForm<'a> {
 
 /// Prints a line for each knob, and where the values were saved.
 pub(crate) fn print(
-    report: &Report,
+    report: &ReportForm,
     saved: Option<&Saved>,
     format: Format,
     out: &mut dyn Write,
@@ -45,10 +44,10 @@ pub(crate) fn print(
     }
     let mut table = Table::default();
     table.row(["KNOB", "RESULT", "VALUE", "NOTE"].map(Cow::from));
-    for line in &report.lines {
+    for (knob, line) in report.knobs.iter() {
         table.row([
-            Cow::from(line.key.to_string()),
-            line.outcome.name().into(),
+            Cow::from(knob),
+            line.outcome.as_str().into(),
             values(line).into(),
             note(line),
         ]);
@@ -65,33 +64,37 @@ pub(crate) fn print(
 }
 
 /// Prints the steps of a plan.
-pub(crate) fn print_plan(plan: &Plan, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+pub(crate) fn print_plan(
+    plan: &SetPlanForm,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if format == Format::Json {
         return write_json(out, plan);
     }
     let mut table = Table::default();
     table.row(["STEP", "KNOB", "VALUE", "VIA", "NOTE"].map(Cow::from));
-    let no_effect = |why: &Option<String>| {
-        why.as_ref().map_or_else(Cow::default, |why| {
-            Cow::from(format!("will be stored without effect: {why}"))
-        })
-    };
     for (at, step) in plan.steps.iter().enumerate() {
-        let from = show(&step.key, step.from.as_ref());
-        let to = show(&step.key, Some(&step.to));
+        let no_effect = step.no_effect.as_ref();
+        let no_effect = no_effect.map(|why| format!("will be stored without effect: {why}"));
         table.row([
             Cow::from((at + 1).to_string()),
-            step.key.to_string().into(),
-            format!("{from} -> {to}").into(),
-            step.carrier.channel().name().into(),
-            no_effect(&step.no_effect),
+            step.knob.as_str().into(),
+            format!(
+                "{} -> {}",
+                shown(step.from.as_deref()),
+                shown(Some(&step.to))
+            )
+            .into(),
+            step.via.as_str().into(),
+            no_effect.unwrap_or_default().into(),
         ]);
     }
-    for skip in &plan.skips {
+    for skip in &plan.already_so {
         table.row([
             Cow::default(),
-            skip.key.to_string().into(),
-            show(&skip.key, Some(&skip.value)).into(),
+            skip.knob.as_str().into(),
+            shown(Some(&skip.value)).into(),
             Cow::default(),
             match &skip.no_effect {
                 None => "already so".into(),
@@ -103,24 +106,19 @@ pub(crate) fn print_plan(plan: &Plan, format: Format, out: &mut dyn Write) -> Re
 }
 
 /// Returns `before -> now`, or the one value that did not change.
-pub(crate) fn values(line: &ReportLine) -> String {
-    if line.outcome == Outcome::Vanished || line.before == line.now {
-        return show(&line.key, line.now.as_ref());
+pub(crate) fn values(line: &LineForm) -> String {
+    let (before, now) = (line.before.as_deref(), line.now.value.as_deref());
+    if line.outcome == "vanished" || before == now {
+        return shown(now).to_owned();
     }
-    let before = show(&line.key, line.before.as_ref());
-    let now = line
-        .now
-        .as_ref()
-        .map_or_else(|| "?".to_owned(), |now| show(&line.key, Some(now)));
-    format!("{before} -> {now}")
+    let now = now.map_or("?", |now| shown(Some(now)));
+    format!("{} -> {now}", shown(before))
 }
 
-pub(crate) fn note(line: &ReportLine) -> Cow<'_, str> {
-    match (line.outcome.why(), &line.asked) {
-        (Some(why), Some(value)) if matches!(line.outcome, Outcome::Refused { .. }) => {
-            let asked = show(&line.key, Some(value));
-            format!("{asked}: {why}").into()
-        }
+pub(crate) fn note(line: &LineForm) -> Cow<'_, str> {
+    let is_refused = matches!(line.outcome.as_str(), "refused" | "unsupported");
+    match (&line.why, &line.asked) {
+        (Some(why), Some(asked)) if is_refused => format!("{}: {why}", shown(Some(asked))).into(),
         (Some(why), _) => why.into(),
         (None, None) => "the kernel changed it along".into(),
         (None, Some(_)) => Cow::default(),

@@ -4,55 +4,119 @@
 use std::io::Write;
 use std::path::Path;
 
+use ibmgr_api::form::{KnobsBody, ReportForm};
 use ibmgr_api::{Assignment, Key, Link, LinkName, Outcome, Plan, Report, ReportLine, Value};
-use ibmgrd_engine::{self as engine, Port, Query, Unplanned, keys_to_observe, run};
+use ibmgrd_engine::{self as engine, Host, Port, Query, Unplanned, keys_to_observe, run};
+use ibmgrd_state::change;
 
-use crate::cli::Format;
+use crate::Kernel;
+use crate::cli::{At, Format};
+use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::report;
 use crate::request::{Flaw, Request};
 use crate::save;
 
-/// Applies the request, and prints how each knob went.
-pub(crate) fn set<P: Port>(
+/// A set, and how to do it.
+pub(crate) struct Set<'a> {
+    /// What is asked for.
+    pub(crate) request: Request,
+    /// File to declare the values in, too.
+    pub(crate) save: Option<&'a Path>,
+    /// Only plan.
+    pub(crate) dry_run: bool,
+    /// Where the daemon is.
+    pub(crate) at: At,
+}
+
+impl Set<'_> {
+    /// Does it, and prints how each knob went, or the steps of its plan.
+    pub(crate) fn run<P: Host>(
+        self,
+        kernel: &Kernel<'_, P>,
+        format: Format,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        // What is wrong in itself is told with the values at present, which the kernel has.
+        let is_sound = self.request.flaws.is_empty()
+            && keys_to_observe(&self.request.wants, self.request.via).is_ok();
+        if is_sound && let Some(daemon) = kernel.daemon(&self.at)? {
+            return self.by_daemon(kernel, &daemon, format, out);
+        }
+        let _turn = (!self.dry_run).then(|| kernel.turn()).transpose()?;
+        let (mut port, store) = kernel.open()?;
+        let (link, wants) = (self.request.link.clone(), self.request.wants.clone());
+        let (plan, before) = match prepare(&mut port, self.request) {
+            Ok(prepared) => prepared,
+            Err(refusal) => return Err(refusal.tell(format, out)),
+        };
+        if self.dry_run {
+            return report::print_plan(&(&plan).into(), format, out);
+        }
+        let keys = plan.steps.iter().map(|step| &step.key);
+        change::check_set(&store, before.index, keys)?;
+        let report = run(&mut port, &plan, &before);
+        let failure = report.failure().map(Error::from);
+        let save = self.save.map(|path| (path, &link, wants.as_slice()));
+        finish(&mut port, &(&report).into(), failure, save, format, out)
+    }
+
+    fn by_daemon<P: Host>(
+        self,
+        kernel: &Kernel<'_, P>,
+        daemon: &Daemon,
+        format: Format,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let Request {
+            link, wants, via, ..
+        } = self.request;
+        let value = |want: &Assignment| want.value.show(&want.key.knob().domain);
+        let knobs = wants.iter().map(|want| (want.key.to_string(), value(want)));
+        let body = KnobsBody {
+            knobs: knobs.collect(),
+            via: via.map(|via| via.name().to_owned()),
+            dry_run: self.dry_run,
+            why: None,
+        };
+        if self.dry_run {
+            let plan = daemon.plan_set(&link, &body)?;
+            let plan = plan.map_err(|problem| problem.failure)?;
+            return report::print_plan(&plan, format, out);
+        }
+        let (report, failure) = match daemon.set(&link, &body)? {
+            Ok(report) => (report, None),
+            Err(problem) => match problem.report {
+                Some(report) => (report, Some(Error::from(problem.failure))),
+                None => return Err(problem.failure.into()),
+            },
+        };
+        let save = self.save.map(|path| (path, &link, wants.as_slice()));
+        finish(&mut (kernel.open)()?, &report, failure, save, format, out)
+    }
+}
+
+/// Saves the values where that was asked for, and prints how it went.
+fn finish<P: Port>(
     port: &mut P,
-    request: Request,
-    save: Option<&Path>,
+    report: &ReportForm,
+    failure: Option<Error>,
+    save: Option<(&Path, &LinkName, &[Assignment])>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let (link, wants) = (request.link.clone(), request.wants.clone());
-    let (plan, before) = match prepare(port, request) {
-        Ok(prepared) => prepared,
-        Err(refusal) => return Err(refusal.tell(format, out)),
-    };
-    let report = run(port, &plan, &before);
-    let failure = report.failure().map(Error::from);
     // What did not come about is not declared either.
     let saved = match save.filter(|_| failure.is_none()) {
-        Some(path) => save::into_file(port, &link, &wants, path).map(Some),
+        Some((path, link, wants)) => save::into_file(port, link, wants, path).map(Some),
         None => Ok(None),
     };
     let (saved, unsaved) = match saved {
         Ok(saved) => (saved, None),
         Err(error) => (None, Some(error)),
     };
-    let printed = report::print(&report, saved.as_ref(), format, out);
+    let printed = report::print(report, saved.as_ref(), format, out);
     // What went wrong with the interface weighs more than an output that broke.
     failure.or(unsaved).map_or(printed, Err)
-}
-
-/// Prints the steps of the request, in their order.
-pub(crate) fn dry_run<P: Port>(
-    port: &mut P,
-    request: Request,
-    format: Format,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
-    match prepare(port, request) {
-        Ok((plan, _)) => report::print_plan(&plan, format, out),
-        Err(refusal) => Err(refusal.tell(format, out)),
-    }
 }
 
 /// A request without a plan.
@@ -66,7 +130,7 @@ impl Refusal {
     fn tell(self, format: Format, out: &mut dyn Write) -> Error {
         // The refusal weighs more than an output that broke.
         if let Some(report) = &self.report {
-            let _ = report::print(report, None, format, out);
+            let _ = report::print(&report.into(), None, format, out);
         }
         self.error
     }

@@ -43,7 +43,9 @@ fn run_breaking(fake: &Fake, line: &str, room: usize, kind: io::ErrorKind) -> (u
         Environment {
             open: &|| Ok::<_, PortError>(fake.clone()),
             lock: None,
-            store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+            namespace: &|_| Ok(1),
+            store: &|namespace| Store::new(Path::new("/nowhere"), namespace),
+            socket: None,
             guard: &|_, _| Ok(()),
             stdout: &mut Breaks { room, kind },
             stderr: &mut stderr,
@@ -108,7 +110,9 @@ fn a_kernel_that_cannot_be_reached_is_told_with_its_cause() {
     let environment = Environment {
         open: &open,
         lock: None,
-        store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+        namespace: &|_| Ok(1),
+        store: &|namespace| Store::new(Path::new("/nowhere"), namespace),
+        socket: None,
         guard: &|_, _| Ok(()),
         stdout: &mut stdout,
         stderr: &mut stderr,

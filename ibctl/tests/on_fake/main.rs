@@ -39,7 +39,9 @@ pub(crate) fn run(fake: &Fake, line: &str) -> Done {
     let environment = Environment {
         open: &open,
         lock: None,
-        store: &|_| Ok(Store::new(Path::new("/nowhere"), 1)),
+        namespace: &|_| Ok(1),
+        store: &|namespace| Store::new(Path::new("/nowhere"), namespace),
+        socket: None,
         guard: &|_, _| Ok(()),
         stdout: &mut stdout,
         stderr: &mut stderr,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ibmgr_api::Origin;
+use ibmgr_api::form::FindingForm;
 use serde::Serialize;
 
 use crate::text::{Spot, Text};
@@ -51,6 +52,17 @@ pub struct Diagnostic {
     /// Characters that are wrong, from the column on.
     #[serde(skip)]
     width: u32,
+}
+
+impl From<&Diagnostic> for FindingForm {
+    fn from(found: &Diagnostic) -> Self {
+        Self {
+            severity: found.severity.name().to_owned(),
+            message: found.message.clone(),
+            origin: found.origin.clone(),
+            help: found.help.clone(),
+        }
+    }
 }
 
 /// Most findings that are told of one file.

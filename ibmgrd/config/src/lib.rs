@@ -30,5 +30,5 @@ pub use export::{Exported, export, exported_to_json, exported_to_toml};
 pub use folder::{FOLDERS, Listing, SIZE_MAX, read_file, read_folders};
 pub use json::to_json;
 pub use schema::schema;
-pub use store::{FileState, Loaded, Source, State, Store, load_paths};
+pub use store::{FileState, Loaded, Source, State, Store, load_paths, load_read, read_paths};
 pub use write::{match_for, rule_to_toml, to_toml};

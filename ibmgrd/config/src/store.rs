@@ -232,27 +232,43 @@ impl Store {
 }
 
 /// Reads the files and folders that a command names, in their order, or without any the files of
-/// [`FOLDERS`]. A folder stands for its files, in the order of their names.
+/// [`FOLDERS`], and what they declare together. A folder stands for its files, in the order of their
+/// names.
 #[must_use]
 pub fn load_paths<P: AsRef<Path>>(paths: &[P]) -> Loaded {
-    let mut sources = Vec::new();
-    let mut diagnostics = Vec::new();
+    load_read(read_paths(paths))
+}
+
+/// Reads what [`load_paths`] takes.
+#[must_use]
+pub fn read_paths<P: AsRef<Path>>(paths: &[P]) -> Listing {
+    let mut all = Listing::default();
     let mut list = |listing: Listing| {
-        diagnostics.extend(listing.unlisted.iter().map(unlisted));
-        listing.sources
+        all.sources.extend(listing.sources);
+        all.unlisted.extend(listing.unlisted);
     };
     if paths.is_empty() {
-        sources = list(read_folders(FOLDERS));
+        list(read_folders(FOLDERS));
     }
     for path in paths {
         let path = path.as_ref();
         if path.is_dir() {
-            sources.extend(list(read_folders([path])));
+            list(read_folders([path]));
         } else {
-            sources.push(read_file(path));
+            list(Listing {
+                sources: vec![read_file(path)],
+                unlisted: Vec::new(),
+            });
         }
     }
-    let mut loaded = Store::new().load(sources);
+    all
+}
+
+/// Returns what was read declares together.
+#[must_use]
+pub fn load_read(listing: Listing) -> Loaded {
+    let mut diagnostics: Vec<_> = listing.unlisted.iter().map(unlisted).collect();
+    let mut loaded = Store::new().load(listing.sources);
     diagnostics.append(&mut loaded.diagnostics);
     loaded.diagnostics = diagnostics;
     loaded

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ibmgr_api::status::{Record, RecordKind};
 use ibmgr_api::{
-    ChildChange, ErrorCode, Failure, HostReport, Key, LinkName, Origin, Outcome, Report,
+    ChildChange, End, ErrorCode, Failure, HostReport, Key, LinkName, Origin, Outcome, Report,
     ReportLine, Value,
 };
 use ibmgrd_engine::{Keys, Port as _, Query, Unplanned, plan_declared, prepare, run};
@@ -14,8 +14,8 @@ use ibmgrd_state::change;
 use super::Daemon;
 use crate::changes::record_of;
 use crate::office::{
-    Apply, ApplyDone, Caller, Deed, Request, Right, RollBackDone, Set, SetDone, failed_plan,
-    failed_port, tag,
+    Apply, ApplyDone, Caller, Deed, Planned, Request, Right, RollBackDone, Set, SetDone,
+    failed_plan, failed_port, tag,
 };
 
 /// How long another program of ibmgr is waited for.
@@ -150,7 +150,7 @@ impl Daemon {
             self.told.record(record_of(ended));
         }
         let planned = plan_declared(&mut self.port, &apply.desired);
-        let (_, plan) = planned.map_err(|error| failed_port(&error))?;
+        let (wants, plan) = planned.map_err(|error| failed_port(&error))?;
         let links = plan.links.iter().map(|link| &link.target.name);
         let parents = plan.actions.iter().filter_map(|action| match action {
             ibmgr_api::Action::Make { child, .. } => Some(&child.parent.name),
@@ -159,6 +159,22 @@ impl Daemon {
         });
         for link in links.chain(parents) {
             caller.check(Right::Change, Some(link))?;
+        }
+        if !plan.refused.is_empty() {
+            let planned = Planned { wants, plan };
+            let failure = planned.form(Vec::new()).failure();
+            return Ok(ApplyDone {
+                refused: Some(planned),
+                report: HostReport {
+                    links: Vec::new(),
+                    children: Vec::new(),
+                    trouble: None,
+                    end: End::NotStarted,
+                },
+                failure,
+                ended,
+                confirm_within: None,
+            });
         }
         let confirm = apply.confirm_within.map(|within| (within, None));
         let applied = change::apply(&mut self.port, &store, &plan, &apply.what, confirm);
@@ -172,6 +188,7 @@ impl Daemon {
         self.look_at_changes();
         let failure = applied.report.failure();
         Ok(ApplyDone {
+            refused: None,
             report: applied.report,
             failure,
             ended,

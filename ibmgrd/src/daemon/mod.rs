@@ -114,7 +114,8 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     daemon.load(Cause::Start);
     daemon.settle();
     daemon.ready_ms = millis(started.elapsed());
-    let (office, mut requests) = Office::open(told, daemon.changes.of_host(), options.access());
+    let store = daemon.changes.of_host();
+    let (office, mut requests) = Office::open(told, store, options.access(), cookie);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let ended = surfaces::start(office, listener, stopped)?;
     daemon.manager.tell("READY=1");

@@ -4,23 +4,37 @@
 //! Whoever may connect may read; the socket's mode decides who may. Changing takes root, the daemon's own
 //! user, or a user or group that it was started with.
 
+mod events;
+mod exchange;
+mod host;
+mod links;
+mod metrics;
 mod problem;
+mod repeat;
 mod routes;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{self as unix, UnixStream};
+use std::os::unix::net as unix;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
-use tokio::net::UnixListener;
-use tokio::sync::watch;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt as _;
 
 use crate::error::Error;
 use crate::office::Office;
-pub use problem::Problem;
+use problem::Problem;
+pub use routes::ROUTES;
 
 /// Who is at the other end of a connection, as the kernel says (`SO_PEERCRED`, unix(7)).
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,9 +44,10 @@ pub struct Peer {
     pid: Option<u32>,
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let Ok(peer) = stream.io().peer_cred() else {
+impl Peer {
+    fn of(stream: &UnixStream) -> Self {
+        // One that is gone already may read at most.
+        let Ok(peer) = stream.peer_cred() else {
             return Self::default();
         };
         Self {
@@ -42,6 +57,15 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
         }
     }
 }
+
+/// Connections that are open at a time.
+const CONNECTIONS: usize = 2048;
+/// How long the head of a request may take, and a connection may be idle.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+/// Bytes that are read ahead, or wait to be written, of a connection.
+const BUFFER: usize = 16 * 1024;
+/// How long requests that are worked on may take at the end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Listens at `path`, with mode 0660. A socket that nobody answers at is replaced.
 ///
@@ -53,7 +77,7 @@ pub fn listen(path: &Path) -> Result<unix::UnixListener, Error> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed("making the folder of"))?;
     }
-    match UnixStream::connect(path) {
+    match unix::UnixStream::connect(path) {
         Ok(_) => {
             return Err(Error::Running {
                 socket: path.to_owned(),
@@ -89,14 +113,48 @@ pub async fn serve(
     office: Office,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let ends = stopped.clone();
-    let router = routes::router(office, ends);
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    let end = async move {
-        // An error says that the loop is gone, which is an end, too.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    };
-    axum::serve(listener, service)
-        .with_graceful_shutdown(end)
-        .await
+    let router = routes::router(office, stopped.clone());
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(BUFFER);
+    loop {
+        let next = async {
+            // Further ones wait in the socket's backlog.
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            // An error says that the loop is gone, which is an end, too.
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Such as too many open files: that passes.
+                tracing::warn!(%error, "a connection was not taken");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let peer = Peer::of(&stream);
+        let router = router.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            router.clone().oneshot(request)
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            // Clients go away as they like.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+    Ok(())
 }

@@ -1,130 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be asked, and by whom.
+//! What can be asked: one table of paths.
 
-use std::convert::Infallible;
-use std::time::Duration;
-
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, State};
-use axum::http::request::Parts;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, get, patch, post};
 use ibmgr_api::ErrorCode;
-use ibmgr_api::status::Status;
 use tokio::sync::watch;
-use tokio_stream::wrappers::BroadcastStream;
-use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
-use tokio_stream::{Stream, StreamExt as _};
 
-use super::{Peer, Problem};
-use crate::office::{Caller, Office};
+use super::exchange::BODY_MAX;
+use super::repeat::{Repeats, repeat};
+use super::{Problem, events, host, links, metrics};
+use crate::office::Office;
 
-/// Largest body of a request.
-const BODY_MAX: usize = 2 * 1024 * 1024;
-
+/// What handlers share.
 #[derive(Clone)]
-struct Shared {
-    office: Office,
-    stopped: watch::Receiver<bool>,
+pub(super) struct Shared {
+    pub(super) office: Office,
+    pub(super) stopped: watch::Receiver<bool>,
+    pub(super) repeats: Repeats,
+}
+
+/// Every path with its methods; the OpenAPI document has the same ones.
+pub const ROUTES: [(&str, &[&str]); 13] = [
+    ("/v1/links", &["get"]),
+    ("/v1/links/{name}", &["get"]),
+    ("/v1/links/{name}/knobs", &["patch"]),
+    ("/v1/knobs", &["get"]),
+    ("/v1/plan", &["post"]),
+    ("/v1/apply", &["post"]),
+    ("/v1/checkpoint", &["get", "post"]),
+    ("/v1/export", &["get"]),
+    ("/v1/status", &["get"]),
+    ("/v1/reload", &["post"]),
+    ("/v1/events", &["get"]),
+    ("/metrics", &["get"]),
+    ("/healthz", &["get"]),
+];
+
+fn handlers(path: &str) -> MethodRouter<Shared> {
+    match path {
+        "/v1/links" => get(links::all),
+        "/v1/links/{name}" => get(links::one),
+        "/v1/links/{name}/knobs" => patch(links::set),
+        "/v1/knobs" => get(links::knobs),
+        "/v1/plan" => post(host::plan),
+        "/v1/apply" => post(host::apply),
+        "/v1/checkpoint" => get(host::checkpoint).post(host::end_checkpoint),
+        "/v1/export" => get(host::export),
+        "/v1/status" => get(host::status),
+        "/v1/reload" => post(host::reload),
+        "/v1/events" => get(events::events),
+        "/metrics" => get(metrics::metrics),
+        "/healthz" => get(host::health),
+        _ => MethodRouter::new(),
+    }
 }
 
 pub(super) fn router(office: Office, stopped: watch::Receiver<bool>) -> Router {
-    Router::new()
-        .route("/v1/status", get(status))
-        .route("/v1/reload", post(reload))
-        .route("/v1/events", get(events))
-        .fallback(unknown)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(Shared { office, stopped })
-}
-
-/// Whoever asks.
-struct Asker(Caller);
-
-impl FromRequestParts<Shared> for Asker {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
-        let peer = parts.extensions.get::<ConnectInfo<Peer>>();
-        let peer = peer.map(|info| info.0).unwrap_or_default();
-        let access = shared.office.access();
-        Ok(Self(access.peer(peer.uid, peer.gid, peer.pid)))
-    }
-}
-
-async fn status(
-    State(shared): State<Shared>,
-    Asker(caller): Asker,
-) -> Result<Json<Status>, Problem> {
-    Ok(Json(shared.office.status(&caller).await?))
-}
-
-async fn reload(
-    State(shared): State<Shared>,
-    Asker(caller): Asker,
-) -> Result<Json<Status>, Problem> {
-    Ok(Json(shared.office.reload(&caller).await?))
-}
-
-async fn events(
-    State(shared): State<Shared>,
-    Asker(caller): Asker,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let events = BroadcastStream::new(shared.office.subscribe(&caller)?).map(|record| {
-        let event = match record {
-            Ok(record) => Event::default()
-                .event(record.kind.name())
-                .json_data(&*record),
-            Err(BroadcastStreamRecvError::Lagged(count)) => Ok(Event::default()
-                .event("lagged")
-                .data(format!("{{\"lost\":{count}}}"))),
-        };
-        // A record always serializes.
-        Ok(event.unwrap_or_default())
-    });
-    let mut stopped = shared.stopped;
-    let end = async move {
-        let _ = stopped.wait_for(|stopped| *stopped).await;
+    let shared = Shared {
+        office,
+        stopped,
+        repeats: Repeats::default(),
     };
-    let keep = KeepAlive::new().interval(Duration::from_secs(30));
-    Ok(Sse::new(until(events, end)).keep_alive(keep))
-}
-
-/// Ends a stream when `end` comes.
-fn until<S: Stream>(stream: S, end: impl Future<Output = ()>) -> impl Stream<Item = S::Item> {
-    let mut stream = Box::pin(stream);
-    let mut end = Box::pin(end);
-    tokio_stream::StreamExt::fuse(FromFn(move |context: &mut std::task::Context<'_>| {
-        if end.as_mut().poll(context).is_ready() {
-            return std::task::Poll::Ready(None);
-        }
-        stream.as_mut().poll_next(context)
-    }))
-}
-
-/// A stream of whatever a function says when it is polled.
-struct FromFn<F>(F);
-
-impl<F: Unpin, T> Stream for FromFn<F>
-where
-    F: FnMut(&mut std::task::Context<'_>) -> std::task::Poll<Option<T>>,
-{
-    type Item = T;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<T>> {
-        (self.0)(context)
+    let mut router = Router::new().route("/openapi.json", get(openapi));
+    for (path, _) in ROUTES {
+        router = router.route(path, handlers(path));
     }
+    router
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown)
+        .layer(from_fn_with_state(shared.clone(), repeat))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(shared)
+}
+
+/// Returns a malformed request.
+pub(super) fn usage(detail: &str) -> Problem {
+    Problem::new(ErrorCode::Usage, detail)
+}
+
+async fn openapi() -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, include_str!("../../../docs/reference/openapi.json"))
 }
 
 async fn unknown() -> Problem {
-    Problem {
-        status: 404,
-        ..Problem::new(
-            ErrorCode::Usage,
-            "there is nothing at this path; docs/ibmgrd.md tells what there is",
-        )
-    }
+    let what = "there is nothing at this path; /openapi.json tells what there is";
+    Problem::malformed(StatusCode::NOT_FOUND, what)
+}
+
+async fn wrong_method() -> Problem {
+    let what = "this path has no such method; /openapi.json tells what there is";
+    Problem::malformed(StatusCode::METHOD_NOT_ALLOWED, what)
 }

@@ -15,11 +15,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ibmgr_api::form::{FindingForm, PlanForm, SourceForm};
 use ibmgr_api::status::{Record, RecordKind, Status};
 use ibmgr_api::{
     Assignment, Channel, Desired, ErrorCode, Failure, HostPlan, Link, LinkName, LinkWants, Plan,
 };
-use ibmgrd_config::{Exported, export};
+use ibmgrd_config::{Exported, Source, export};
 use ibmgrd_engine::{
     Keys, Port as _, PortError, Query, Unplanned, Whole, observe_whole, plan_declared, prepare,
 };
@@ -49,6 +50,34 @@ pub struct Planned {
     pub plan: HostPlan,
 }
 
+impl Planned {
+    /// Returns what surfaces tell of it, with what was found in the declarations.
+    #[must_use]
+    pub fn form(&self, findings: Vec<FindingForm>) -> PlanForm {
+        PlanForm::new(&self.plan, &self.wants, findings)
+    }
+}
+
+/// Reads declarations that were sent as texts. All of them must be right: what is applied at once is all
+/// or nothing.
+///
+/// # Errors
+///
+/// [`ErrorCode::BadValue`] with everything that is wrong in them.
+pub fn declarations(sources: Vec<SourceForm>) -> Result<(Desired, Vec<FindingForm>), Failure> {
+    let sources = sources.into_iter().map(|source| Source {
+        file: source.file.into(),
+        content: Ok(source.text.into_bytes()),
+    });
+    let loaded = ibmgrd_config::Store::new().load(sources.collect());
+    if loaded.has_errors() {
+        let texts: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        return Err(Failure::new(ErrorCode::BadValue, texts.join("\n")));
+    }
+    let findings = loaded.diagnostics.iter().map(FindingForm::from).collect();
+    Ok((loaded.desired, findings))
+}
+
 /// The office. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Office {
@@ -57,15 +86,18 @@ pub struct Office {
     readers: Readers,
     store: Store,
     access: Arc<Access>,
+    namespace: u64,
 }
 
 impl Office {
     /// Opens the office, and returns it with the requests for the loop. `store` has the last change of
-    /// the host, `access` who may change something over the unix socket.
+    /// the host, `access` who may change something over the unix socket; `namespace` is the cookie of the
+    /// network namespace.
     pub(crate) fn open(
         told: Told,
         store: Store,
         access: Access,
+        namespace: u64,
     ) -> (Self, mpsc::Receiver<Request>) {
         let (requests, received) = mpsc::channel(WAITING);
         let office = Self {
@@ -74,8 +106,15 @@ impl Office {
             readers: Readers::new(),
             store,
             access: Arc::new(access),
+            namespace,
         };
         (office, received)
+    }
+
+    /// Returns the kernel's number of the network namespace that the daemon works in.
+    #[must_use]
+    pub const fn namespace(&self) -> u64 {
+        self.namespace
     }
 
     /// Returns who may change something over the unix socket.

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use ibmgr_api::form::ChangeForm;
 use ibmgr_api::status::Status;
 use ibmgr_api::{Assignment, Channel, Desired, Failure, HostReport, LinkName, Report};
-use ibmgrd_state::change::Ended;
+use ibmgrd_state::change::{Ended, whole_seconds};
 use tokio::sync::oneshot;
 
+use super::Planned;
 use super::caller::Caller;
 
 /// Whom the answer goes to. Whoever asked may have gone away.
@@ -50,9 +52,23 @@ pub struct Apply {
     pub why: Option<String>,
 }
 
+impl ApplyDone {
+    /// Returns what surfaces tell of it.
+    #[must_use]
+    pub fn form(&self) -> ChangeForm {
+        ChangeForm {
+            report: (&self.report).into(),
+            confirm_within_seconds: self.confirm_within.map(whole_seconds),
+            interrupted: self.ended.as_ref().map(Ended::form),
+        }
+    }
+}
+
 /// How an [`Apply`] went.
 #[derive(Debug)]
 pub struct ApplyDone {
+    /// The plan, when something of it cannot be done: then nothing was begun.
+    pub refused: Option<Planned>,
     /// How it went.
     pub report: HostReport,
     /// What it comes down to, unless everything is as declared.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
+use ibmgr_api::form::{CheckpointForm, InterruptedForm};
 use ibmgr_api::{Action, End, ErrorCode, HostPlan, HostRefusal, HostReport, Key};
 use ibmgrd_engine::{
     Host, JournalError, PortError, Recovery, apply as do_apply, recover, roll_back,
@@ -389,6 +390,43 @@ pub enum Word {
     Overdue,
     /// The last change was interrupted.
     Interrupted,
+}
+
+impl Checkpoint {
+    /// Returns what surfaces tell of it.
+    #[must_use]
+    pub fn form(&self) -> CheckpointForm {
+        let kept = self.kept.as_ref();
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        // A report of another release may have another form: it is only told.
+        let report = |report: &serde_json::Value| serde_json::from_value(report.clone()).ok();
+        CheckpointForm {
+            state: self.word.name().to_owned(),
+            what: kept.map(|kept| kept.about.what.clone()),
+            confirm_within_seconds: self.word.left().map(whole_seconds),
+            steps: kept.map(|kept| count(kept.story.plan.actions.len())),
+            done: kept.map(|kept| count(kept.story.done.len())),
+            why: kept.and_then(|kept| kept.why.clone()),
+            report: kept.and_then(|kept| kept.report.as_ref()).and_then(report),
+        }
+    }
+}
+
+impl Ended {
+    /// Returns what surfaces tell of it.
+    #[must_use]
+    pub fn form(&self) -> InterruptedForm {
+        InterruptedForm {
+            what: self.what.clone(),
+            report: (&self.report).into(),
+        }
+    }
+}
+
+/// Returns a time in seconds, rounded up.
+#[must_use]
+pub const fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + (time.subsec_nanos() > 0) as u64
 }
 
 impl Word {

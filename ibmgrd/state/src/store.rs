@@ -63,7 +63,15 @@ impl Store {
         let path = self.journal_path();
         match fs::read(&path) {
             Ok(bytes) => Ok(kept::is_open(&bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            // Whoever may not read it has no change of hosts to be careful about.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                Ok(false)
+            }
             Err(source) => Err(StateError::Io {
                 what: "reading",
                 path,

@@ -8,8 +8,11 @@
 )]
 
 mod changes;
+mod client;
+mod command;
 mod files;
 mod heal;
+mod http;
 mod life;
 mod many;
 mod support;

@@ -1,55 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The daemon, where one runs: how everything stands, and what happens.
-//!
-//! It is asked over its unix socket, in HTTP/1.0: an answer is then a body that ends with the connection.
+//! What the daemon tells: how everything stands, and what happens.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write};
+use std::io::{self, BufRead as _, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
 use ibmgr_api::status::{Record, RecordKind, Standing, Status};
 use ibmgr_api::{ErrorCode, Failure};
 
+use super::Daemon;
 use crate::cli::Format;
 use crate::error::Error;
 use crate::text::{Table, plain};
 
-/// How long an answer may take: the daemon may be changing a mode, which takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Returns how everything stands; `None` where no daemon runs.
-///
-/// # Errors
-///
-/// One runs and does not answer as it should, or this user may not ask.
-pub(crate) fn status(socket: &Path) -> Result<Option<Status>, Error> {
-    let Some(mut answer) = ask(socket, "/v1/status")? else {
-        return Ok(None);
-    };
-    let mut body = Vec::new();
-    answer.read_to_end(&mut body).map_err(failed(socket))?;
-    let status = serde_json::from_slice(&body).map_err(io::Error::from);
-    status.map(Some).map_err(failed(socket))
-}
-
 /// Prints what happens, until the daemon ends.
 pub(crate) fn watch(socket: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    let Some(answer) = ask(socket, "/v1/events")? else {
-        let message = format!(
-            "no daemon answers at {}: start ibmgrd, which follows what happens",
-            socket.display()
-        );
-        return Err(Failure::new(ErrorCode::Kernel, message).into());
+    let daemon = Daemon {
+        socket: socket.to_owned(),
+        namespace: None,
     };
+    let stream = match UnixStream::connect(socket) {
+        Ok(stream) => stream,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            let message = format!(
+                "no daemon answers at {}: start ibmgrd, which follows what happens",
+                socket.display()
+            );
+            return Err(Failure::new(ErrorCode::Kernel, message).into());
+        }
+        Err(error) => return Err(daemon.failed(error)),
+    };
+    let failed = |error| daemon.failed(error);
+    // Of whatever namespace: it is only listened to.
+    let reply = daemon
+        .send(stream, "GET", "/v1/events", None)
+        .map_err(failed)?;
+    if reply.status != 200 {
+        let status = reply.status;
+        return Err(failed(io::Error::other(format!(
+            "it answers with status {status}"
+        ))));
+    }
     // Nothing happens for hours, perhaps.
-    answer
+    reply
+        .body
         .get_ref()
         .set_read_timeout(None)
-        .map_err(failed(socket))?;
-    for line in answer.lines() {
-        let line = line.map_err(failed(socket))?;
+        .map_err(failed)?;
+    for line in reply.body.lines() {
+        let line = line.map_err(failed)?;
         let Some(data) = line.strip_prefix("data:") else {
             continue;
         };
@@ -84,6 +89,9 @@ fn sentence(record: &Record) -> String {
     text.push_str(&format!("({}: {}", record.kind.name(), record.reason));
     if let Some(origin) = &record.origin {
         text.push_str(&format!("; {origin}"));
+    }
+    if let Some(by) = &record.by {
+        text.push_str(&format!("; by {by}"));
     }
     text.push(')');
     text
@@ -157,55 +165,4 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn failed(socket: &Path) -> impl Fn(io::Error) -> Error {
-    let socket = socket.display().to_string();
-    move |source| Error::Files {
-        message: format!("the daemon at {socket} does not answer"),
-        hint: None,
-        code: match source.kind() {
-            io::ErrorKind::PermissionDenied => ErrorCode::Permission,
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ErrorCode::Timeout,
-            _ => ErrorCode::Kernel,
-        },
-        source: Some(source),
-    }
-}
-
-/// Sends a request, and returns the body of the answer; `None` where no daemon runs.
-fn ask(socket: &Path, path: &str) -> Result<Option<BufReader<UnixStream>>, Error> {
-    let mut stream = match UnixStream::connect(socket) {
-        Ok(stream) => stream,
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-            ) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(failed(socket)(error)),
-    };
-    let answer = (|| {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: ibmgr\r\n\r\n").as_bytes())?;
-        let mut answer = BufReader::new(stream);
-        let mut line = String::new();
-        answer.read_line(&mut line)?;
-        let code = line
-            .split_whitespace()
-            .nth(1)
-            .unwrap_or_default()
-            .to_owned();
-        while !line.trim_end().is_empty() {
-            line.clear();
-            answer.read_line(&mut line)?;
-        }
-        if code != "200" {
-            return Err(io::Error::other(format!("it answers with status {code}")));
-        }
-        Ok(answer)
-    })();
-    answer.map(Some).map_err(failed(socket))
 }

@@ -16,6 +16,7 @@
 #include <net/netlink.h>
 #include <net/rtnetlink.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 

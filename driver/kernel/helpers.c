@@ -4,7 +4,10 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/icmpv6.h>
 #include <linux/udp.h>
+#include <net/dst.h>
+#include <net/icmp.h>
 #include <net/page_pool/helpers.h>
 #include <net/sch_generic.h>
 
@@ -28,6 +31,10 @@ MODULE_PARM_DESC(recv_queue_size, "Slots of a new interface's receive ring (defa
 bool ipoib_h_take_accelerated;
 module_param_named(take_accelerated, ipoib_h_take_accelerated, bool, 0444);
 MODULE_PARM_DESC(take_accelerated, "Take ports whose HCA brings its own IPoIB acceleration, too (default N)");
+
+unsigned int ipoib_h_cm_idle_ms = 512000;
+module_param_named(cm_idle_ms, ipoib_h_cm_idle_ms, uint, 0444);
+MODULE_PARM_DESC(cm_idle_ms, "Milliseconds after which an unused connection is given up (default 512000)");
 
 void __noreturn ipoib_h_bug(void)
 {
@@ -439,6 +446,83 @@ bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address
 void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size)
 {
 	ib_dma_unmap_single(hca, address, size, DMA_FROM_DEVICE);
+}
+
+struct page *ipoib_h_page_new(struct ib_device *hca, u64 *address)
+{
+	struct page *page = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!page)
+		return NULL;
+	*address = ib_dma_map_page(hca, page, 0, PAGE_SIZE, DMA_FROM_DEVICE);
+	if (unlikely(ib_dma_mapping_error(hca, *address))) {
+		__free_page(page);
+		return NULL;
+	}
+	return page;
+}
+
+void ipoib_h_page_free(struct ib_device *hca, struct page *page, u64 address)
+{
+	ib_dma_unmap_page(hca, address, PAGE_SIZE, DMA_FROM_DEVICE);
+	put_page(page);
+}
+
+/* An skb that holds the first bytes of a page, which the device keeps. */
+struct sk_buff *ipoib_h_rc_head(struct napi_struct *napi, struct ib_device *hca, struct page *page, u64 address,
+				unsigned int bytes)
+{
+	struct sk_buff *skb = napi_alloc_skb(napi, bytes + INFINIBAND_ALEN);
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, INFINIBAND_ALEN);
+	ib_dma_sync_single_for_cpu(hca, address, bytes, DMA_FROM_DEVICE);
+	skb_put_data(skb, page_address(page), bytes);
+	ib_dma_sync_single_for_device(hca, address, bytes, DMA_FROM_DEVICE);
+	return skb;
+}
+
+void ipoib_h_rc_frag(struct sk_buff *skb, struct ib_device *hca, struct page *page, u64 address, unsigned int offset,
+		     unsigned int bytes)
+{
+	ib_dma_unmap_page(hca, address, PAGE_SIZE, DMA_FROM_DEVICE);
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, offset, bytes, PAGE_SIZE);
+}
+
+void ipoib_h_keep_routes(struct net_device *dev, bool keep)
+{
+	if (keep)
+		dev->priv_flags &= ~IFF_XMIT_DST_RELEASE;
+	else
+		dev->priv_flags |= IFF_XMIT_DST_RELEASE;
+}
+
+void ipoib_h_drop_route(struct sk_buff *skb)
+{
+	skb_dst_drop(skb);
+}
+
+void ipoib_h_learn_mtu(struct sk_buff *skb, unsigned int mtu)
+{
+	skb_dst_update_pmtu_no_confirm(skb, mtu);
+}
+
+/* The device's own functions for that: they don't trust skb->cb, and undo a source NAT. */
+void ipoib_h_tell_too_large(struct sk_buff *skb, unsigned int mtu)
+{
+	local_bh_disable();
+	if (skb->protocol == htons(ETH_P_IP))
+		icmp_ndo_send(skb, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, htonl(mtu));
+	else if (skb->protocol == htons(ETH_P_IPV6))
+		icmpv6_ndo_send(skb, ICMPV6_PKT_TOOBIG, 0, mtu);
+	local_bh_enable();
+}
+
+/* RC messages have no checksum offload, and no segmentation. */
+netdev_features_t ipoib_h_connected_features(netdev_features_t features)
+{
+	return features & ~(NETIF_F_CSUM_MASK | NETIF_F_GSO_MASK);
 }
 
 /* The signature changed: the module has one kind, so one function. */

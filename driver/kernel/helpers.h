@@ -7,6 +7,7 @@
 #include <linux/netdevice.h>
 #include <linux/workqueue.h>
 #include <net/rtnetlink.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 
@@ -20,6 +21,7 @@ extern char *ipoib_h_hcas;
 extern unsigned int ipoib_h_send_queue_size;
 extern unsigned int ipoib_h_recv_queue_size;
 extern bool ipoib_h_take_accelerated;
+extern unsigned int ipoib_h_cm_idle_ms;
 
 void __noreturn ipoib_h_bug(void);
 void *ipoib_h_kzalloc(size_t size, bool atomic);
@@ -93,6 +95,18 @@ int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sg
 void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge, unsigned int count);
 bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address);
 void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
+
+struct page *ipoib_h_page_new(struct ib_device *hca, u64 *address);
+void ipoib_h_page_free(struct ib_device *hca, struct page *page, u64 address);
+struct sk_buff *ipoib_h_rc_head(struct napi_struct *napi, struct ib_device *hca, struct page *page, u64 address,
+				unsigned int bytes);
+void ipoib_h_rc_frag(struct sk_buff *skb, struct ib_device *hca, struct page *page, u64 address, unsigned int offset,
+		     unsigned int bytes);
+void ipoib_h_keep_routes(struct net_device *dev, bool keep);
+void ipoib_h_drop_route(struct sk_buff *skb);
+void ipoib_h_learn_mtu(struct sk_buff *skb, unsigned int mtu);
+void ipoib_h_tell_too_large(struct sk_buff *skb, unsigned int mtu);
+netdev_features_t ipoib_h_connected_features(netdev_features_t features);
 
 typedef int (*ipoib_h_newlink_t)(struct net *net, struct net_device *dev, struct nlattr **tb, struct nlattr **data,
 				 struct netlink_ext_ack *extack);

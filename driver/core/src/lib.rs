@@ -10,6 +10,7 @@
 //! - [`batch`]: when to ring the doorbell for a chain of work requests.
 //! - [`refill`]: when to post receive buffers.
 //! - [`segment`]: headers of the packets that a large one is cut into.
+//! - [`connect`]: connected mode: private data, and the life of a connection (RFC 4755).
 //! - [`wire`]: the IPoIB frame and address formats (RFC 4391).
 //! - [`abi`]: names and numbers of the driver's interface to user space.
 #![no_std]
@@ -17,6 +18,7 @@
 
 pub mod abi;
 pub mod batch;
+pub mod connect;
 pub mod limits;
 pub mod refill;
 pub mod ring;

@@ -5,7 +5,7 @@ use core::ffi::CStr;
 
 use ipoib_core::abi::{DRIVER, FLAG_ADAPTIVE, FLAG_BATCHING};
 use ipoib_core::batch::Mode;
-use ipoib_core::limits::{BATCH_LIMIT, CQ_MODERATION, Limit, RING_RX, RING_TX};
+use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK, CQ_MODERATION, Limit, RING_RX, RING_TX};
 use kernel::error::{Errno, Result};
 use kernel::ethtool::{Coalesce, Ethtool, Refusal, Rings};
 use kernel::rtnl;
@@ -106,6 +106,19 @@ impl Ethtool for Port {
             settings::set_limit(dev, new.tx_frames);
             rtnl::notify(dev);
         }
+        Ok(())
+    }
+
+    fn copybreak(dev: &Dev) -> u32 {
+        settings::copybreak(dev)
+    }
+
+    fn set_copybreak(dev: &Dev, bytes: u32) -> Result {
+        if !CM_COPYBREAK.contains(bytes) {
+            return Err(Errno::ERANGE);
+        }
+        settings::set_copybreak(dev, bytes);
+        rtnl::notify(dev);
         Ok(())
     }
 

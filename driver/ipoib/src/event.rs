@@ -157,7 +157,11 @@ pub fn follow_mtu(dev: &Dev) {
     let mtu = {
         let mut link = port.link.lock();
         link.setting_mtu = true;
-        link.admin_mtu.min(link.group_mtu.unwrap_or(link.admin_mtu))
+        if port.is_connected() {
+            link.admin_mtu
+        } else {
+            link.admin_mtu.min(link.group_mtu.unwrap_or(link.admin_mtu))
+        }
     };
     if dev.mtu() != mtu {
         if let Err(errno) = dev.set_mtu(mtu) {

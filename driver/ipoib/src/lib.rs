@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The IPoIB driver: datagram mode (RFC 4391), with transmits that share doorbells.
+//! The IPoIB driver: datagram mode (RFC 4391) and connected mode (RFC 4755), with transmits that share doorbells.
 //!
 //! - [`port`]: an interface's data; [`life`]: its queue pair, coming up and going down
 //! - [`ops`]: what the kernel calls; [`tx`], [`train`], [`rx`]: the data path
+//! - [`cm`]: connected mode
 //! - [`neigh`], [`path`], [`multicast`], [`group`]: where packets go
 //! - [`event`]: what follows an event of the HCA
 //! - [`settings`], [`ethtool`], [`sysfs`]: the knobs; [`stats`]: the counters
 //!
-//! Locks, in the order in which they nest: RTNL, the groups, the queue pair (`verbs`), the transmit lock, the link.
+//! Locks, in the order in which they nest: RTNL, the groups, the queue pair (`verbs`), the connections (`cm`), a
+//! poller's state, the transmit lock, the link.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod child;
+mod cm;
 mod ethtool;
 mod event;
 mod group;
@@ -29,7 +32,9 @@ mod sysfs;
 mod train;
 mod tx;
 
-use ipoib_core::abi::{ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST};
+use ipoib_core::abi::{
+    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
+};
 use kernel::client::{self, Client, Registration};
 use kernel::error::{Errno, Result};
 use kernel::rtnl::{Kind, Width};
@@ -61,6 +66,7 @@ impl Module {
             (ATTR_UMCAST, Width::U16),
             (ATTR_BATCHING, Width::U32),
             (ATTR_BATCH_LIMIT, Width::U32),
+            (ATTR_CM_COPYBREAK, Width::U32),
         ];
         let queue = work::Queue::start()?;
         let sa = sa::Client::start()?;

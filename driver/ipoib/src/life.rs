@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use ipoib_core::batch::Flush;
 use ipoib_core::ring::Size;
-use ipoib_core::wire::{ENCAP_LEN, GRH_LEN};
+use ipoib_core::wire::{Address, ENCAP_LEN, GRH_LEN};
 use kernel::clock::{nap, now_ms};
 use kernel::error::{Errno, Result};
 use kernel::event::Handler;
@@ -16,7 +16,7 @@ use kernel::verbs::{Pd, Qp, QpSize};
 
 use crate::port::{Dev, Verbs};
 use crate::rx::{self, Rx};
-use crate::{event, multicast, path, tx};
+use crate::{cm, event, multicast, path, tx};
 
 /// Milliseconds that flushed requests may take to complete.
 const DRAIN_MS: u32 = 5000;
@@ -51,21 +51,23 @@ pub fn init(dev: &Dev) -> Result {
         send_sge: max_sge,
     };
     let qp = Qp::new(&pd, port.number, &send, &recv, size)?;
-    let buffer = dev.max_mtu().wrapping_add((GRH_LEN + ENCAP_LEN) as u32);
+    let buffer = port.ud_mtu.wrapping_add((GRH_LEN + ENCAP_LEN) as u32);
     let queue = RecvQueue::new(qp.clone(), rx_size, buffer)?;
     let sends = SendQueue::new(qp.clone(), tx_size, max_sge)?;
     if let Some(mut rx) = recv.state() {
         rx.queue = Some(queue);
     }
     dev.tx_lock().queue = Some(sends);
+    // Connections are taken in either mode.
     let [_, a, b, c] = qp.number().to_be_bytes();
-    dev.set_address(1, &[a, b, c]);
+    dev.set_address(0, &[Address::FLAG_RC, a, b, c]);
     port.qpn.store(qp.number(), Ordering::Relaxed);
     port.update_gid(dev);
     let moderation = *port.coalesce.lock();
     if (moderation.rx_usecs, moderation.rx_frames) != (0, 0) {
         recv.moderate(moderation.rx_usecs as u16, moderation.rx_frames as u16)?;
     }
+    cm::init(dev, &pd, vector)?;
     let events = Handler::new(dev, hca, port.number, event::notice)?;
     *port.verbs.lock() = Some(Verbs {
         qp,
@@ -80,6 +82,7 @@ pub fn init(dev: &Dev) -> Result {
 
 /// Gives back what `init` took; RTNL is held, the queue pair is stopped.
 pub fn uninit(dev: &Dev) {
+    cm::uninit(dev);
     let port = dev.data();
     let verbs = port.verbs.lock().take();
     // Dropped without the lock: it frees memory, and completions may still run.
@@ -135,6 +138,7 @@ pub fn start(dev: &Dev) -> Result<bool> {
     verbs.recv.enable();
     verbs.send.enable();
     port.oper.store(true, Ordering::Release);
+    cm::start(dev);
     dev.wake_queue();
     port.works.multicast.queue(dev, 0);
     port.works.age.queue(dev, path::AGE_MS);
@@ -156,6 +160,7 @@ pub fn stop(dev: &Dev) {
         tx.up = false;
         tx::post(dev, &mut tx, &port.counters, Flush::Quiesce);
     }
+    cm::stop(dev);
     multicast::leave_all(dev);
     let mut verbs = port.verbs.lock();
     let Some(verbs) = verbs.as_mut().filter(|verbs| verbs.started) else {

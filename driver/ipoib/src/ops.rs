@@ -3,17 +3,21 @@
 
 use core::sync::atomic::Ordering;
 
-use ipoib_core::abi::{ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST};
+use ipoib_core::abi::{
+    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
+};
 use ipoib_core::batch::Mode;
-use ipoib_core::limits::BATCH_LIMIT;
+use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK};
 use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
 use kernel::client;
 use kernel::error::{Errno, Result};
 use kernel::netdev::{Driver, Statistics};
+use kernel::ops::connected_features;
 use kernel::rtnl::{Attributes, Message};
 use kernel::skb::Skb;
 use kernel::verbs::Hca;
 
+use crate::cm::mode;
 use crate::port::{self, Dev, Port};
 use crate::tx::{self, Tx};
 use crate::{child, event, life, settings};
@@ -100,16 +104,38 @@ impl Driver for Port {
         if !link.setting_mtu {
             link.admin_mtu = mtu;
         }
-        dev.store_mtu(mtu.min(link.group_mtu.unwrap_or(mtu)));
+        let limit = if dev.data().is_connected() {
+            mtu
+        } else {
+            link.group_mtu.unwrap_or(mtu)
+        };
+        dev.store_mtu(mtu.min(limit));
         Ok(())
+    }
+
+    fn fix_features(dev: &Dev, features: u64) -> u64 {
+        if dev.data().is_connected() {
+            connected_features(features)
+        } else {
+            features
+        }
     }
 
     fn statistics(dev: &Dev) -> Statistics {
         let counters = &dev.data().counters;
         Statistics {
-            rx_packets: counters.rx_packets.get(),
-            rx_bytes: counters.rx_bytes.get(),
-            rx_errors: counters.rx_errors.get(),
+            rx_packets: counters
+                .rx_packets
+                .get()
+                .wrapping_add(counters.cm_rx_packets.get()),
+            rx_bytes: counters
+                .rx_bytes
+                .get()
+                .wrapping_add(counters.cm_rx_bytes.get()),
+            rx_errors: counters
+                .rx_errors
+                .get()
+                .wrapping_add(counters.cm_rx_errors.get()),
             rx_dropped: counters.rx_dropped(),
             multicast: counters.rx_multicast.get(),
             tx_packets: counters.tx_packets.get(),
@@ -149,19 +175,11 @@ impl Driver for Port {
 
     fn change_link(dev: &Dev, attributes: &Attributes<'_>) -> Result {
         // All is checked before anything is changed.
-        match attributes.u16(ATTR_MODE) {
-            None | Some(0) => {}
-            Some(1) => {
-                return Err(attributes.refuse(
-                    Errno::EOPNOTSUPP,
-                    c"connected mode is not supported by ipoib_batch yet",
-                ));
-            }
-            Some(_) => {
-                return Err(
-                    attributes.refuse(Errno::EINVAL, c"mode must be 0 (datagram) or 1 (connected)")
-                );
-            }
+        let connected = attributes.u16(ATTR_MODE);
+        if connected.is_some_and(|mode| mode > 1) {
+            return Err(
+                attributes.refuse(Errno::EINVAL, c"mode must be 0 (datagram) or 1 (connected)")
+            );
         }
         let umcast = attributes.u16(ATTR_UMCAST);
         if umcast.is_some_and(|value| value > 1) {
@@ -186,6 +204,16 @@ impl Driver for Port {
         if limit.is_some_and(|limit| !BATCH_LIMIT.contains(limit)) {
             return Err(attributes.refuse(Errno::ERANGE, c"batch-limit must be 1 to 64"));
         }
+        let copybreak = attributes.u32(ATTR_CM_COPYBREAK);
+        if copybreak.is_some_and(|bytes| !CM_COPYBREAK.contains(bytes)) {
+            return Err(attributes.refuse(Errno::ERANGE, c"cm-copybreak must be 0 to 2048"));
+        }
+        if let Some(mode) = connected {
+            mode::set(dev, mode == 1)?;
+        }
+        if let Some(bytes) = copybreak {
+            settings::set_copybreak(dev, bytes);
+        }
         if let Some(umcast) = umcast {
             settings::set_umcast(dev, umcast == 1);
         }
@@ -202,9 +230,10 @@ impl Driver for Port {
         let port = dev.data();
         let batch = settings::batch(dev);
         message.put_u16(ATTR_PKEY, port.link.lock().pkey)?;
-        message.put_u16(ATTR_MODE, 0)?;
+        message.put_u16(ATTR_MODE, u16::from(port.is_connected()))?;
         message.put_u16(ATTR_UMCAST, u16::from(port.umcast.load(Ordering::Relaxed)))?;
         message.put_u32(ATTR_BATCHING, batch.mode as u32)?;
-        message.put_u32(ATTR_BATCH_LIMIT, batch.limit)
+        message.put_u32(ATTR_BATCH_LIMIT, batch.limit)?;
+        message.put_u32(ATTR_CM_COPYBREAK, settings::copybreak(dev))
     }
 }

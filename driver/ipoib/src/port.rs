@@ -4,7 +4,8 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ipoib_core::batch::Batch;
-use ipoib_core::limits::{RING_RX, RING_TX};
+use ipoib_core::connect::IDLE_MS;
+use ipoib_core::limits::{CM_COPYBREAK, RING_RX, RING_TX};
 use ipoib_core::wire::ENCAP_LEN;
 use kernel::alloc::Arc;
 use kernel::error::Result;
@@ -17,6 +18,10 @@ use kernel::verbs::{Hca, Qp};
 use kernel::work::Work;
 use kernel::{client, param};
 
+use crate::cm::active::Answers;
+use crate::cm::passive::Offers;
+use crate::cm::send::Sending;
+use crate::cm::{self, Cm};
 use crate::multicast::{self, Groups};
 use crate::neigh::Table;
 use crate::rx::Rx;
@@ -84,6 +89,8 @@ pub struct Works {
     pub mtu: Work<Port>,
     /// Announces our address to the neighbours.
     pub announce: Work<Port>,
+    /// Looks at connections.
+    pub cm: Work<Port>,
 }
 
 /// The driver's data of an interface.
@@ -98,6 +105,12 @@ pub struct Port {
     pub link: SpinLock<Link>,
     /// The queue pair, from `init` to `uninit`.
     pub verbs: Mutex<Option<Verbs>>,
+    /// Connections, from `init` to `uninit`.
+    pub cm: Mutex<Option<Cm>>,
+    /// Requests to connect to us.
+    pub offers: SpinLock<Offers>,
+    /// Paths for connections of ours.
+    pub answers: SpinLock<Answers>,
     /// Joined groups.
     pub groups: Mutex<Groups>,
     /// Ring sizes.
@@ -108,6 +121,12 @@ pub struct Port {
     pub works: Works,
     /// Counters.
     pub counters: Counters,
+    /// Largest MTU of datagrams on this port.
+    pub ud_mtu: u32,
+    /// Milliseconds that a connection may be unused.
+    pub idle_ms: u32,
+    /// Payload bytes up to which a message is copied; 0 copies none.
+    pub copybreak: AtomicU32,
     /// Receive buffers that the device holds.
     pub posted: AtomicU32,
     /// The port's LID.
@@ -120,6 +139,8 @@ pub struct Port {
     pub announced: AtomicU32,
     /// Groups may be joined.
     pub oper: AtomicBool,
+    /// Connected mode.
+    pub connected: AtomicBool,
     /// Groups that user space joined by itself are ignored.
     pub umcast: AtomicBool,
     /// Receive buffers are to be posted.
@@ -152,7 +173,7 @@ impl Port {
             traffic_class: 0,
             setting_mtu: false,
         };
-        let make = || Self::with_tx(hca.clone(), number, link, None);
+        let make = || Self::with_tx(hca.clone(), number, link, None, mtu);
         client::create(hca, number, c"ib%d", make, prepare)
     }
 
@@ -161,11 +182,12 @@ impl Port {
         let port = parent.data();
         let link = Link {
             pkey,
-            admin_mtu: parent.max_mtu(),
+            admin_mtu: port.ud_mtu,
             group_mtu: None,
             ..*port.link.lock()
         };
-        Self::with_tx(port.hca.clone(), port.number, link, Some(parent.hold()))
+        let parent = Some(parent.hold());
+        Self::with_tx(port.hca.clone(), port.number, link, parent, port.ud_mtu)
     }
 
     fn with_tx(
@@ -173,6 +195,7 @@ impl Port {
         number: u32,
         link: Link,
         parent: Option<DeviceRef<Self>>,
+        ud_mtu: u32,
     ) -> Result<(Self, Tx)> {
         let tx = Tx {
             queue: None,
@@ -182,17 +205,27 @@ impl Port {
             mtu: link.admin_mtu,
             pkey: link.pkey,
             up: false,
+            cm: Sending::new()?,
         };
-        Ok((Self::new(hca, number, link, parent)?, tx))
+        Ok((Self::new(hca, number, link, parent, ud_mtu)?, tx))
     }
 
-    fn new(hca: Hca, number: u32, link: Link, parent: Option<DeviceRef<Self>>) -> Result<Self> {
+    fn new(
+        hca: Hca,
+        number: u32,
+        link: Link,
+        parent: Option<DeviceRef<Self>>,
+        ud_mtu: u32,
+    ) -> Result<Self> {
         Ok(Self {
             parent,
             hca,
             number,
             link: SpinLock::new(link)?,
             verbs: Mutex::new(None)?,
+            cm: Mutex::new(None)?,
+            offers: SpinLock::new(Offers::new()?)?,
+            answers: SpinLock::new(Answers::new()?)?,
             groups: Mutex::new(Groups::default())?,
             rings: Mutex::new(Rings {
                 rx: ring_size(param::recv_queue_size(), RING_RX),
@@ -210,18 +243,42 @@ impl Port {
                 check: Work::new(event::check)?,
                 mtu: Work::new(event::follow_mtu)?,
                 announce: Work::new(event::announce)?,
+                cm: Work::new(cm::run)?,
             },
             counters: Counters::default(),
+            ud_mtu,
+            idle_ms: param::cm_idle_ms().clamp(IDLE_MS.min, IDLE_MS.max),
+            copybreak: AtomicU32::new(CM_COPYBREAK.default),
             posted: AtomicU32::new(0),
             lid: AtomicU32::new(0),
             qpn: AtomicU32::new(0),
             interface_id: AtomicU64::new(0),
             announced: AtomicU32::new(0),
             oper: AtomicBool::new(false),
+            connected: AtomicBool::new(false),
             umcast: AtomicBool::new(false),
             receiving: AtomicBool::new(false),
             registered: AtomicBool::new(false),
         })
+    }
+
+    /// Says whether the mode is connected.
+    pub fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Acquire)
+    }
+
+    /// Returns the largest IP packet that connections to us take.
+    pub fn connected_mtu(&self) -> u32 {
+        cm::mtu(&self.hca)
+    }
+
+    /// Returns the largest IP packet that datagrams carry.
+    pub fn datagram_mtu(&self) -> u32 {
+        self.link
+            .lock()
+            .group_mtu
+            .unwrap_or(self.ud_mtu)
+            .min(self.ud_mtu)
     }
 
     /// Says whether receive buffers are to be posted.

@@ -87,7 +87,7 @@ fn receive(dev: &Dev, port: &Port, poll: &Poll, wc: &Wc, mut skb: Skb) {
         counters.rx_drop_short.add(1);
         return;
     };
-    let limit = dev.max_mtu() as usize;
+    let limit = port.ud_mtu as usize;
     match check_frame(frame, frame.len(), limit) {
         Ok(_) => {}
         Err(BadFrame::Short) => return counters.rx_drop_short.add(1),

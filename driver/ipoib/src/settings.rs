@@ -8,7 +8,7 @@ use kernel::error::Errno;
 use kernel::ethtool::{Refusal, Rings};
 
 use crate::port::Dev;
-use crate::{life, tx};
+use crate::{cm, life, tx};
 
 /// Returns the batching settings.
 pub fn batch(dev: &Dev) -> Batch {
@@ -29,7 +29,18 @@ pub fn set_limit(dev: &Dev, limit: u32) {
 fn change(dev: &Dev, set: impl FnOnce(&mut Batch)) {
     let mut tx = dev.tx_lock();
     tx::post(dev, &mut tx, &dev.data().counters, Flush::Quiesce);
+    cm::send::flush(dev, &mut tx, Flush::Quiesce);
     set(&mut tx.batch);
+}
+
+/// Returns the payload bytes up to which a message of a connection is copied.
+pub fn copybreak(dev: &Dev) -> u32 {
+    dev.data().copybreak.load(Ordering::Relaxed)
+}
+
+/// Sets them; they must lie within the limits.
+pub fn set_copybreak(dev: &Dev, bytes: u32) {
+    dev.data().copybreak.store(bytes, Ordering::Relaxed);
 }
 
 /// Sets whether groups that user space joined by itself are left alone.

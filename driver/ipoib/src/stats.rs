@@ -87,6 +87,8 @@ counters! {
     tx_drop_send,
     /// Dropped: the interface went down.
     tx_drop_down,
+    /// Dropped: its connection broke before it was sent.
+    tx_drop_connection,
     /// Waited for a path or a group, and were handed to the interface again.
     tx_waited,
     /// Path queries sent.
@@ -121,6 +123,60 @@ counters! {
     broadcast_joins,
     /// Multicast joins that failed.
     multicast_failures,
+    /// Packets sent over connections; `tx_packets` has them, too.
+    cm_tx_packets,
+    /// Unicast packets to neighbours that went in datagrams, in connected mode.
+    cm_tx_datagrams,
+    /// Packets received over connections.
+    cm_rx_packets,
+    /// Their bytes, without encapsulation header.
+    cm_rx_bytes,
+    /// Of them, those that were copied so that their buffer could be posted again (`cm-copybreak`).
+    cm_rx_copied,
+    /// Receive completions of connections polled.
+    cm_rx_cqes,
+    /// Receive polls of connections.
+    cm_rx_polls,
+    /// Doorbells for receive buffers of connections.
+    cm_rx_doorbells,
+    /// Receives over connections that failed.
+    cm_rx_errors,
+    /// Dropped: shorter than its header, over a connection.
+    cm_rx_drop_short,
+    /// Dropped: longer than the interface takes, over a connection.
+    cm_rx_drop_long,
+    /// Dropped: an Ethernet type that IPoIB does not carry, over a connection.
+    cm_rx_drop_ethertype,
+    /// Dropped: no memory for another buffer, over a connection.
+    cm_rx_drop_memory,
+    /// Requests to connect sent.
+    cm_requests,
+    /// Connections of ours that were made.
+    cm_active_opened,
+    /// Connections of ours that could not be made, or broke.
+    cm_active_failed,
+    /// Connections of ours given up as unused.
+    cm_active_reaped,
+    /// Requests of ours that were rejected.
+    cm_rejects,
+    /// Requests of ours without an answer.
+    cm_timeouts,
+    /// Connections of ours that ended at a receiver without buffers.
+    cm_rnr_exhausted,
+    /// Connections of ours that ended without an acknowledgement.
+    cm_retries_exhausted,
+    /// Connections to us that were made.
+    cm_passive_accepted,
+    /// Requests that were refused: too many, no memory, no queue pair.
+    cm_passive_refused,
+    /// Connections to us that ended.
+    cm_passive_closed,
+    /// Of them, those given up as unused.
+    cm_passive_reaped,
+    /// Steps of connections that took too long.
+    cm_late,
+    /// Senders told that a packet was too large.
+    cm_told_too_large,
     /// Transmit timeouts.
     tx_timeouts,
     /// Restarts of the queue pair after an error.
@@ -188,6 +244,7 @@ impl Counters {
             &self.tx_drop_post,
             &self.tx_drop_send,
             &self.tx_drop_down,
+            &self.tx_drop_connection,
         ]
         .iter()
         .fold(0, |sum, counter| sum.wrapping_add(counter.get()))
@@ -200,6 +257,10 @@ impl Counters {
             &self.rx_drop_long,
             &self.rx_drop_ethertype,
             &self.rx_drop_memory,
+            &self.cm_rx_drop_short,
+            &self.cm_rx_drop_long,
+            &self.cm_rx_drop_ethertype,
+            &self.cm_rx_drop_memory,
         ]
         .iter()
         .fold(0, |sum, counter| sum.wrapping_add(counter.get()))

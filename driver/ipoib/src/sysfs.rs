@@ -5,11 +5,12 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use ipoib_core::batch::Mode;
-use ipoib_core::limits::BATCH_LIMIT;
+use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK};
 use kernel::error::{Errno, Result};
 use kernel::rtnl;
 use kernel::sysfs::{File, Files, number};
 
+use crate::cm::mode;
 use crate::port::Port;
 use crate::{child, settings};
 
@@ -18,10 +19,16 @@ pub fn files() -> Result<Files<Port>> {
     let plain: [File<Port>; 5] = [
         File {
             name: c"mode",
-            show: Some(|_, text| text.write_str("datagram\n")),
-            store: Some(|_, value| match value {
-                "datagram" => Ok(()),
-                "connected" => Err(Errno::EOPNOTSUPP),
+            show: Some(|dev, text| {
+                text.write_str(if dev.data().is_connected() {
+                    "connected\n"
+                } else {
+                    "datagram\n"
+                })
+            }),
+            store: Some(|dev, value| match value {
+                "datagram" => mode::set(dev, false),
+                "connected" => mode::set(dev, true),
                 _ => Err(Errno::EINVAL),
             }),
         },
@@ -61,7 +68,20 @@ pub fn files() -> Result<Files<Port>> {
             }),
         },
     ];
-    let ours: [File<Port>; 2] = [
+    let ours: [File<Port>; 3] = [
+        File {
+            name: c"cm_copybreak",
+            show: Some(|dev, text| writeln!(text, "{}", settings::copybreak(dev))),
+            store: Some(|dev, value| {
+                let bytes = number(value).ok_or(Errno::EINVAL)?;
+                if !CM_COPYBREAK.contains(bytes) {
+                    return Err(Errno::ERANGE);
+                }
+                settings::set_copybreak(dev, bytes);
+                rtnl::notify(dev);
+                Ok(())
+            }),
+        },
         File {
             name: c"batching",
             show: Some(|dev, text| writeln!(text, "{}", settings::batch(dev).mode.name())),

@@ -12,6 +12,7 @@ use kernel::skb::{Skb, SkbQueue};
 use kernel::train::MAX_TRAIN;
 use kernel::verbs::{Ah, Wc};
 
+use crate::cm;
 use crate::neigh::{State, Table, key};
 use crate::port::{Dev, Port};
 use crate::stats::Counters;
@@ -41,6 +42,8 @@ pub struct Tx {
     pub pkey: u16,
     /// The queue pair is ready.
     pub up: bool,
+    /// Connected mode.
+    pub cm: cm::send::Sending,
 }
 
 /// What became of a packet.
@@ -56,6 +59,9 @@ pub enum Outcome {
 
 /// Sends a packet, or lets it wait, or drops it; the pending chain is not left without an event that posts it.
 pub fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
+    let Some(skb) = cm::send::start_xmit(dev, tx, skb, more) else {
+        return;
+    };
     let counters = &dev.data().counters;
     let outcome = submit(dev, tx, skb, more);
     let Some(queue) = &tx.queue else { return };
@@ -257,7 +263,8 @@ pub fn lose(dev: &Dev, tx: &Tx, counters: &Counters, posted: Posted) {
 
 /// Lets the stack go on when half of the ring is free.
 fn wake(dev: &Dev, tx: &Tx, queue: &SendQueue, counters: &Counters) {
-    if dev.is_queue_stopped() && tx.up && queue.free() >= queue.size().slots() / 2 {
+    let room = queue.free() >= queue.size().slots() / 2 && !tx.cm.is_full();
+    if dev.is_queue_stopped() && tx.up && room {
         counters.tx_queue_wakes.add(1);
         dev.wake_queue();
     }

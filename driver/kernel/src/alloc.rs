@@ -50,6 +50,19 @@ impl<T> KBox<T> {
         raw
     }
 
+    /// Moves the value out.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        let raw = self.into_raw();
+        // SAFETY: the box owned a valid value and its memory, which came from kzalloc; the value moves, so that it is not
+        // dropped here.
+        unsafe {
+            let value = raw.read();
+            bindings::kfree(raw.cast::<c_void>());
+            value
+        }
+    }
+
     /// Takes ownership back.
     ///
     /// # Safety
@@ -176,6 +189,15 @@ impl<T> Arc<T> {
         let raw = KBox::new(Counted { count, value }, context)?.into_raw();
         // SAFETY: a box is never null.
         Ok(Self(unsafe { NonNull::new_unchecked(raw) }))
+    }
+}
+
+impl<T> Arc<T> {
+    /// Says whether there is no other reference. Another one can't come meanwhile, as it could come from this one only.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        // SAFETY: a reference keeps the value alive.
+        unsafe { self.0.as_ref() }.count.load(Ordering::Acquire) == 1
     }
 }
 

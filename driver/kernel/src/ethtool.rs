@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! ethtool.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
 use core::{mem, slice};
 
@@ -68,6 +68,10 @@ pub trait Ethtool: Sized {
     fn coalesce(dev: &Device<Self>) -> Coalesce;
     /// Sets the coalescing. RTNL is held.
     fn set_coalesce(dev: &Device<Self>, coalesce: Coalesce) -> core::result::Result<(), Refusal>;
+    /// Reads the tunable `rx-copybreak`: bytes of a packet that is copied.
+    fn copybreak(dev: &Device<Self>) -> u32;
+    /// Sets it. RTNL is held.
+    fn set_copybreak(dev: &Device<Self>, bytes: u32) -> Result;
     /// Speed in Mbit/s, when known.
     fn speed(dev: &Device<Self>) -> Option<u32>;
 }
@@ -88,6 +92,8 @@ impl<D: Driver> Table<D> {
         get_ethtool_stats: Some(get_ethtool_stats::<D>),
         get_priv_flags: Some(get_priv_flags::<D>),
         set_priv_flags: Some(set_priv_flags::<D>),
+        get_tunable: Some(get_tunable::<D>),
+        set_tunable: Some(set_tunable::<D>),
         get_link_ksettings: Some(get_link_ksettings::<D>),
         // SAFETY: a table of null pointers is valid.
         ..unsafe { mem::zeroed() }
@@ -234,6 +240,37 @@ unsafe extern "C" fn get_priv_flags<D: Driver>(dev: *mut net_device) -> u32 {
 unsafe extern "C" fn set_priv_flags<D: Driver>(dev: *mut net_device, flags: u32) -> c_int {
     // SAFETY: see above.
     Errno::ret(D::set_flags(unsafe { Device::from_raw(dev) }, flags))
+}
+
+unsafe extern "C" fn get_tunable<D: Driver>(
+    dev: *mut net_device,
+    which: *const bindings::ethtool_tunable,
+    to: *mut c_void,
+) -> c_int {
+    // SAFETY: see above; ethtool checked that the value of this tunable has 32 bits.
+    unsafe {
+        if (*which).id != bindings::ETHTOOL_RX_COPYBREAK {
+            return Errno::EOPNOTSUPP.raw();
+        }
+        to.cast::<u32>()
+            .write_unaligned(D::copybreak(Device::from_raw(dev)));
+    }
+    0
+}
+
+unsafe extern "C" fn set_tunable<D: Driver>(
+    dev: *mut net_device,
+    which: *const bindings::ethtool_tunable,
+    from: *const c_void,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        if (*which).id != bindings::ETHTOOL_RX_COPYBREAK {
+            return Errno::EOPNOTSUPP.raw();
+        }
+        let bytes = from.cast::<u32>().read_unaligned();
+        Errno::ret(D::set_copybreak(Device::from_raw(dev), bytes))
+    }
 }
 
 unsafe extern "C" fn get_link_ksettings<D: Driver>(

@@ -43,6 +43,19 @@ impl<T> List<T> {
         Some(())
     }
 
+    /// Moves the first value out.
+    pub fn take(&mut self) -> Option<T> {
+        let mut node = self.first.take()?;
+        self.first = node.next.take();
+        Some(node.into_inner().value)
+    }
+
+    /// Says whether there is no value.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Returns the values.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter(self.first.as_deref())

@@ -60,6 +60,10 @@ impl Poll {
         usize::try_from(n).unwrap_or(0).min(wcs.len())
     }
 
+    pub(crate) fn napi(&self) -> *mut napi_struct {
+        self.napi
+    }
+
     /// Hands a packet, which begins with its encapsulation header, to the stack.
     pub fn receive(&self, skb: Skb, to: PacketType, checksum_ok: bool) {
         let skb = skb.into_raw();
@@ -175,6 +179,25 @@ impl<D, S> CqNapi<D, S> {
             state: inner.state.get(),
             _enabled: enabled,
         })
+    }
+
+    /// Gives access to the poller's state, for which the poller, if it is enabled, is disabled for a moment. Process context.
+    pub fn with_state<T>(&self, change: impl FnOnce(&mut S) -> T) -> Option<T> {
+        let enabled = self.enabled.lock();
+        let inner = self.inner.as_ref()?;
+        // SAFETY: the NAPI is registered, and enabled if `enabled` says so, which stays so while the lock is held. The
+        // poller does not run between the two calls, so that nobody else uses its state.
+        unsafe {
+            if *enabled {
+                bindings::napi_disable(inner.napi.get());
+            }
+            let result = change(&mut *inner.state.get());
+            if *enabled {
+                bindings::napi_enable(inner.napi.get());
+                bindings::ipoib_h_napi_kick(inner.napi.get());
+            }
+            Some(result)
+        }
     }
 
     /// Sets the moderation of completion events: microseconds to wait, and completions that end the wait.

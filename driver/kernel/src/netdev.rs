@@ -255,6 +255,18 @@ impl<D> Device<D> {
         }
     }
 
+    /// Has the features computed anew, see [`Driver::fix_features`]. RTNL is held.
+    pub fn update_features(&self) {
+        // SAFETY: the device is valid.
+        unsafe { bindings::netdev_update_features(self.as_ptr()) };
+    }
+
+    /// Has packets keep their route until they are given to the driver, or not. RTNL is held.
+    pub fn keep_routes(&self, keep: bool) {
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_keep_routes(self.as_ptr(), keep) };
+    }
+
     /// Turns on what the HCA offers, or what the driver does in its place. Before the device is registered.
     pub fn add_offloads(&self, checksum: bool, segment: bool) {
         // SAFETY: computes a mask.

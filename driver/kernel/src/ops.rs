@@ -64,6 +64,8 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
     fn set_address(dev: &Device<Self>, address: &[u8; 20]) -> Result;
     /// Changes the MTU; it lies within the bounds. RTNL is held.
     fn change_mtu(dev: &Device<Self>, mtu: u32) -> Result;
+    /// Returns the features, of those wanted, that can be in force; see [`connected_features`]. RTNL is held.
+    fn fix_features(dev: &Device<Self>, features: u64) -> u64;
     /// Reads the counters.
     fn statistics(dev: &Device<Self>) -> Statistics;
     /// Returns the interface's index or that of its parent.
@@ -100,6 +102,7 @@ impl<D: Driver> Tables<D> {
         ndo_set_rx_mode: Some(ndo_set_rx_mode::<D>),
         ndo_set_mac_address: Some(ndo_set_mac_address::<D>),
         ndo_change_mtu: Some(ndo_change_mtu::<D>),
+        ndo_fix_features: Some(ndo_fix_features::<D>),
         ndo_get_stats64: Some(ndo_get_stats64::<D>),
         ndo_get_iflink: Some(ndo_get_iflink::<D>),
         ndo_features_check: Some(ndo_features_check::<D>),
@@ -176,6 +179,21 @@ unsafe extern "C" fn ndo_change_mtu<D: Driver>(dev: *mut net_device, mtu: c_int)
     let mtu = u32::try_from(mtu).map_err(|_| Errno::EINVAL);
     // SAFETY: as above.
     Errno::ret(mtu.and_then(|mtu| D::change_mtu(unsafe { Device::from_raw(dev) }, mtu)))
+}
+
+unsafe extern "C" fn ndo_fix_features<D: Driver>(
+    dev: *mut net_device,
+    features: netdev_features_t,
+) -> netdev_features_t {
+    // SAFETY: as above.
+    D::fix_features(unsafe { Device::from_raw(dev) }, features)
+}
+
+/// Returns the features, of those given, that connections have.
+#[must_use]
+pub fn connected_features(features: u64) -> u64 {
+    // SAFETY: computes a mask.
+    unsafe { bindings::ipoib_h_connected_features(features) }
 }
 
 unsafe extern "C" fn ndo_get_stats64<D: Driver>(dev: *mut net_device, to: *mut rtnl_link_stats64) {

@@ -37,3 +37,10 @@ pub fn take_accelerated() -> bool {
     // SAFETY: not written after loading.
     unsafe { bindings::ipoib_h_take_accelerated }
 }
+
+/// Returns the milliseconds that a connection may be unused.
+#[must_use]
+pub fn cm_idle_ms() -> u32 {
+    // SAFETY: not written after loading.
+    unsafe { bindings::ipoib_h_cm_idle_ms }
+}

@@ -59,9 +59,14 @@ pub struct PathRequest {
 }
 
 /// A path.
+#[derive(Clone)]
 pub struct Path(sa_path_rec);
 
 impl Path {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut sa_path_rec {
+        &raw mut self.0
+    }
+
     /// Makes an address handle. Process context.
     pub fn handle(&mut self, pd: &Arc<Pd>, port: u32) -> Result<Arc<Ah>> {
         // SAFETY: PD and record are valid.

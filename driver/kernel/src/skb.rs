@@ -152,6 +152,26 @@ impl Skb {
         unsafe { bindings::ipoib_h_checksum(self.as_ptr()) }
     }
 
+    /// Gives up the route, which a packet carries only where the device asked for it ([`Device::keep_routes`]).
+    ///
+    /// [`Device::keep_routes`]: crate::netdev::Device::keep_routes
+    pub fn drop_route(&mut self) {
+        // SAFETY: the packet is valid and owned.
+        unsafe { bindings::ipoib_h_drop_route(self.as_ptr()) };
+    }
+
+    /// Has the route of a packet that is too large remember the MTU. The packet begins with its encapsulation header.
+    pub fn learn_mtu(&mut self, mtu: u32) {
+        // SAFETY: the packet is valid and owned.
+        unsafe { bindings::ipoib_h_learn_mtu(self.as_ptr(), mtu) };
+    }
+
+    /// Tells the sender of a packet that it is too large (RFC 792, RFC 4443). Process context.
+    pub fn tell_too_large(&mut self, mtu: u32) {
+        // SAFETY: the packet is valid and owned.
+        unsafe { bindings::ipoib_h_tell_too_large(self.as_ptr(), mtu) };
+    }
+
     /// Frees a packet that was sent; in NAPI, `budget` is the poll's budget.
     pub fn consume(self, budget: u32) {
         // SAFETY: ownership goes to the callee.

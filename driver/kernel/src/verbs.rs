@@ -121,6 +121,10 @@ impl Wc {
         unsafe { self.0.__bindgen_anon_1.wr_id }
     }
 
+    pub(crate) fn queue_pair(&self) -> *mut bindings::ib_qp {
+        self.0.qp
+    }
+
     pub(crate) fn is_of(&self, qp: &Qp) -> bool {
         ptr::eq(self.0.qp, qp.as_ptr())
     }

@@ -45,6 +45,7 @@ fn one_state(guest: &mut Guest) -> Result {
     for (knob, values) in [
         ("batching", ["off", "adaptive", "on"]),
         ("batch-limit", ["1", "17", "64"]),
+        ("cm-copybreak", ["0", "2048", "256"]),
     ] {
         for via in CHANNELS {
             for value in values {

@@ -227,7 +227,6 @@ fn rtnetlink(guest: &mut Guest) -> Result {
         })?;
     }
     for line in [
-        "ip link set ib0 type ipoib mode connected",
         "ip link set ib0 mtu 67",
         "ip link set ib0 mtu 2045",
         "ip link add link ib0 name x type ipoib pkey 0x8000",
@@ -261,6 +260,8 @@ fn ethtool(guest: &mut Guest) -> Result {
         ("ethtool -G ib0 tx 256 rx 65", "powers of two"),
         ("ethtool -G ib0 rx-mini 64", ""),
         ("ethtool --set-priv-flags ib0 tx-nothing on", ""),
+        ("ethtool --set-tunable ib0 rx-copybreak 2049", ""),
+        ("ethtool --set-tunable ib0 tx-copybreak 1", ""),
     ] {
         state.kept(line, || {
             let words = end.ns.attempt(line, LIMIT)?.refused()?;
@@ -291,8 +292,12 @@ fn sysfs(guest: &mut Guest) -> Result {
         ("umcast", "2"),
         ("umcast", "yes"),
         ("umcast", ""),
-        ("mode", "connected"),
         ("mode", "both"),
+        ("mode", ""),
+        ("mode", "Connected"),
+        ("ipoib/cm_copybreak", "2049"),
+        ("ipoib/cm_copybreak", "-1"),
+        ("ipoib/cm_copybreak", ""),
         ("create_child", "0"),
         ("create_child", "0x8000"),
         ("create_child", "0x18001"),
@@ -314,7 +319,7 @@ fn ibctl(guest: &mut Guest) -> Result {
     let end = &pair.a;
     let state = State::before(guest, end)?;
     for via in ["rtnetlink", "ethtool", "sysfs"] {
-        for setting in ["batching=maybe", "batch-limit=0", "batch-limit=65"] {
+        for setting in ["batching=maybe", "batch-limit=0", "batch-limit=65", "cm-copybreak=2049"] {
             let line = format!("ibctl set ib0 {setting} --via {via}");
             state.kept(&line, || {
                 end.ns.attempt(&line, LIMIT)?.refused().map(|_| ())

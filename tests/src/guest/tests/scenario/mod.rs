@@ -225,6 +225,21 @@ pub const TABLES: &[&[Task]] = &[
         FIRST
     ),
     scenarios!(
+        "batch.connected_",
+        Setup::usual(Drivers::Ours, Mode::Connected),
+        MOST
+    ),
+    scenarios!(
+        "batch_to_stock.connected_",
+        Setup::usual(Drivers::OursToStock, Mode::Connected),
+        FIRST
+    ),
+    scenarios!(
+        "stock_to_batch.connected_",
+        Setup::usual(Drivers::StockToOurs, Mode::Connected),
+        FIRST
+    ),
+    scenarios!(
         "sid.datagram_",
         Setup::sid(Drivers::Stock, Mode::Datagram),
         FIRST
@@ -242,6 +257,11 @@ pub const TABLES: &[&[Task]] = &[
     scenarios!(
         "sid.batch_to_stock_",
         Setup::sid(Drivers::OursToStock, Mode::Datagram),
+        PING
+    ),
+    scenarios!(
+        "sid.batch_connected_",
+        Setup::sid(Drivers::Ours, Mode::Connected),
         PING
     ),
 ];

@@ -2,9 +2,9 @@
 /* The part of the module that must be C: module_init, parameters, and what only macros and inline functions give. */
 #include <linux/bug.h>
 #include <linux/dma-mapping.h>
+#include <linux/icmpv6.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <linux/icmpv6.h>
 #include <linux/udp.h>
 #include <net/dst.h>
 #include <net/icmp.h>

@@ -3,8 +3,8 @@
 #![cfg(not(loom))]
 
 use ipoib_core::connect::{
-    Active, Backoff, Happening, Hello, MAX_MTU, MAX_PAGES, PAGE, Passive, Step, head_bytes, is_idle,
-    mtu_of_pages, pages, receive_buffers, service_id,
+    Active, Backoff, Happening, Hello, MAX_MTU, MAX_PAGES, PAGE, Passive, Step, head_bytes,
+    is_idle, mtu_of_pages, pages, receive_buffers, service_id,
 };
 use ipoib_core::refill::is_copied;
 use proptest::prelude::*;
@@ -38,7 +38,10 @@ fn a_receive_buffer_holds_the_largest_packet() {
     assert_eq!(pages(MAX_MTU + 4), MAX_PAGES as u32);
     assert_eq!((pages(1), pages(PAGE), pages(PAGE + 1)), (1, 1, 2));
     assert_eq!(mtu_of_pages(1), 4092);
-    assert_eq!((receive_buffers(64, true), receive_buffers(8192, true)), (64, 256));
+    assert_eq!(
+        (receive_buffers(64, true), receive_buffers(8192, true)),
+        (64, 256)
+    );
     assert_eq!(receive_buffers(1024, false), 64);
 }
 
@@ -88,16 +91,26 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 fn an_active_connection_begins_and_ends() {
     use Happening as H;
     let mut state = Active::default();
-    let steps: Vec<Step> = [H::Start, H::Path, H::Answer, H::Unwanted, H::Quiet, H::Drained]
-        .into_iter()
-        .map(|what| {
-            let (next, step) = state.on(what);
-            state = next;
-            step
-        })
-        .collect();
+    let steps: Vec<Step> = [
+        H::Start,
+        H::Path,
+        H::Answer,
+        H::Unwanted,
+        H::Quiet,
+        H::Drained,
+    ]
+    .into_iter()
+    .map(|what| {
+        let (next, step) = state.on(what);
+        state = next;
+        step
+    })
+    .collect();
     use Step as S;
-    assert_eq!(steps, [S::Ask, S::Request, S::Open, S::Close, S::Break, S::Free]);
+    assert_eq!(
+        steps,
+        [S::Ask, S::Request, S::Open, S::Close, S::Break, S::Free]
+    );
 }
 
 proptest! {

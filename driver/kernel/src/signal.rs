@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What happened to a connection, told from any context without memory of its own, so that nothing gets lost.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bindings::ib_event;
 
@@ -45,6 +45,7 @@ pub struct Signal<D: Driver> {
     bits: AtomicU32,
     private: AtomicU64,
     reason: AtomicU32,
+    used: AtomicBool,
     dev: DeviceRef<D>,
     changed: fn(&Device<D>),
 }
@@ -56,6 +57,7 @@ impl<D: Driver> Signal<D> {
             bits: AtomicU32::new(0),
             private: AtomicU64::new(0),
             reason: AtomicU32::new(0),
+            used: AtomicBool::new(false),
             dev: dev.hold(),
             changed,
         }
@@ -70,6 +72,19 @@ impl<D: Driver> Signal<D> {
     /// Takes what happened since the last call.
     pub fn take(&self) -> Signals {
         Signals(self.bits.swap(0, Ordering::AcqRel))
+    }
+
+    /// Notes that the connection carries something.
+    pub fn touch(&self) {
+        // Read first: each message does this, and the line is shared.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Says whether it carried something since the last call.
+    pub fn take_use(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn set_private(&self, bytes: [u8; 8]) {

@@ -308,6 +308,10 @@ impl Active {
                 self.address.qpn()
             );
             self.on(dev, cm, Happening::Refusal);
+            if step == Step::Open {
+                // No packet went over it: nothing comes back.
+                self.deadline = Some(now_ms());
+            }
         }
     }
 

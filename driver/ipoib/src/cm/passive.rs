@@ -202,7 +202,6 @@ fn prepare(cm: &mut Cm, id: &Id<Port>) -> Result<Prepared> {
         identity: qp.identity(),
         signal: signal.clone(),
         own,
-        used: true,
     };
     cm.recv
         .with_state(|rx| rx.add(peer))
@@ -248,13 +247,8 @@ impl Passive {
                 self.on(dev, cm, Happening::Loss);
             }
         }
-        let identity = self.qp.identity();
-        let used = cm.recv.with_state(|rx| {
-            rx.find(identity)
-                .is_some_and(|peer| core::mem::replace(&mut peer.used, false))
-        });
         let now = now_ms();
-        if used == Some(true) {
+        if self.signal.take_use() {
             self.used = now;
         } else if is_idle(now.wrapping_sub(self.used), dev.data().idle_ms)
             && matches!(self.state, State::Answered | State::Up)

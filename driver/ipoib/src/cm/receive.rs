@@ -27,8 +27,6 @@ pub struct Peer {
     pub signal: Arc<Signal<Port>>,
     /// Its receive buffers, when they are not shared.
     pub own: Option<PageQueue<Port>>,
-    /// Messages since somebody last looked.
-    pub used: bool,
 }
 
 /// What the receive poller owns.
@@ -109,7 +107,7 @@ fn refill(dev: &Dev, queue: &mut PageQueue<Port>) {
         Err(_) => {
             counters.cm_rx_errors.add(1);
             if queue.posted() == 0 {
-                dev.data().works.cm.queue(dev, 10);
+                dev.data().works.cm.queue(dev, 0);
             }
         }
     }
@@ -142,14 +140,13 @@ fn serve(dev: &Dev, poll: &Poll, rx: &mut CmRx, wc: &Wc, threshold: u32) {
             Some(Peer {
                 own: Some(own),
                 signal,
-                used,
                 ..
             }),
             _,
         ) => {
             let message = own.complete(poll, wc, threshold);
-            *used |= wc.is_ok();
             if wc.is_ok() {
+                signal.touch();
                 refill(dev, own);
             } else {
                 // The queue pair is in error: what is posted would come right back.
@@ -164,8 +161,9 @@ fn serve(dev: &Dev, poll: &Poll, rx: &mut CmRx, wc: &Wc, threshold: u32) {
         }
         (peer, Some(shared)) => {
             if let Some(peer) = peer {
-                peer.used |= wc.is_ok();
-                if !wc.is_ok() {
+                if wc.is_ok() {
+                    peer.signal.touch();
+                } else {
                     peer.signal.raise(Signals::BROKEN);
                 }
             }

@@ -133,7 +133,9 @@ pub fn start_xmit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Option<Sk
                 Phase::Closing(_) => told = false,
             }
         }
-        dev.data().counters.cm_tx_datagrams.add(1);
+        if fits {
+            dev.data().counters.cm_tx_datagrams.add(1);
+        }
     }
     if !fits {
         if told {

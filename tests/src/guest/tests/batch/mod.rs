@@ -2,6 +2,7 @@
 //! Our driver, `ipoib_batch`: what only it has. What any driver must do is in `scenario`.
 
 mod change;
+mod connected;
 mod cycles;
 mod faults;
 mod handed;
@@ -20,6 +21,7 @@ pub const TABLES: &[&[Task]] = &[
     traffic::TESTS,
     knobs::TESTS,
     change::TESTS,
+    connected::TESTS,
     rings::TESTS,
     faults::TESTS,
     malformed::TESTS,

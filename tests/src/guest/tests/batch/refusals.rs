@@ -319,7 +319,12 @@ fn ibctl(guest: &mut Guest) -> Result {
     let end = &pair.a;
     let state = State::before(guest, end)?;
     for via in ["rtnetlink", "ethtool", "sysfs"] {
-        for setting in ["batching=maybe", "batch-limit=0", "batch-limit=65", "cm-copybreak=2049"] {
+        for setting in [
+            "batching=maybe",
+            "batch-limit=0",
+            "batch-limit=65",
+            "cm-copybreak=2049",
+        ] {
             let line = format!("ibctl set ib0 {setting} --via {via}");
             state.kept(&line, || {
                 end.ns.attempt(&line, LIMIT)?.refused().map(|_| ())

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The drop-in folders, and what is wrong in them.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
-use ibmgr_api::Desired;
 use ibmgr_api::status::{FileStatus, Problem, Record, RecordKind};
+use ibmgr_api::{Desired, ErrorCode};
 use ibmgrd_config::{Diagnostic, FOLDERS, Loaded, State, Store, read_folders};
 
 /// The folders and what they said last.
@@ -12,22 +16,31 @@ use ibmgrd_config::{Diagnostic, FOLDERS, Loaded, State, Store, read_folders};
 pub struct Files {
     folders: Vec<PathBuf>,
     store: Store,
+    /// Where what files said last is kept over a restart.
+    keep: PathBuf,
     files: Vec<FileStatus>,
     problems: Vec<Problem>,
 }
 
 impl Files {
     /// Returns the files of `folders`, in ascending precedence; of the usual ones when there are none.
+    /// What they said when they were last right is kept in the folder `state`.
     #[must_use]
-    pub fn new(folders: &[PathBuf]) -> Self {
+    pub fn new(folders: &[PathBuf], state: &Path) -> Self {
         let folders = if folders.is_empty() {
             FOLDERS.map(PathBuf::from).to_vec()
         } else {
             folders.to_vec()
         };
+        let keep = state.join(KEPT);
+        let mut store = Store::new();
+        for (file, text) in kept(&keep) {
+            store.remember(&file, text.as_bytes());
+        }
         Self {
             folders,
-            store: Store::new(),
+            store,
+            keep,
             files: Vec::new(),
             problems: Vec::new(),
         }
@@ -62,7 +75,42 @@ impl Files {
         let (rules, all) = (desired.rules.len(), self.files.len());
         let text = format!("{rules} rules from {used} of {all} files");
         records.push(Record::new(RecordKind::Loaded, text));
+        if let Err(error) = self.keep() {
+            let text = format!(
+                "{}: a file that breaks before the next start will not count: {error}",
+                self.keep.display()
+            );
+            records.push(Record::new(RecordKind::Failed, text).code(ErrorCode::Journal));
+        }
         (desired, records)
+    }
+
+    /// Keeps what the files said when they were last right.
+    fn keep(&self) -> io::Result<()> {
+        let texts = self.store.remembered();
+        let texts: Kept = texts
+            .filter_map(|(file, bytes)| {
+                let text = std::str::from_utf8(bytes).ok()?;
+                Some((file.to_owned(), text.to_owned()))
+            })
+            .collect();
+        if texts == kept(&self.keep) {
+            return Ok(());
+        }
+        if let Some(folder) = self.keep.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let new = self.keep.with_extension("new");
+        let _ = fs::remove_file(&new);
+        // Declarations may be readable for root only.
+        let file = File::options()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&new)?;
+        serde_json::to_writer(&file, &texts)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.keep)
     }
 
     /// Returns each file and what became of it.
@@ -76,6 +124,18 @@ impl Files {
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
+}
+
+/// Texts by file.
+type Kept = BTreeMap<String, String>;
+
+/// The file that they are kept in.
+const KEPT: &str = "last-good.json";
+
+/// Reads what was kept; nothing where that cannot be read, as after a reboot.
+fn kept(path: &Path) -> Kept {
+    let bytes = fs::read(path).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 fn problem(found: &Diagnostic) -> Problem {

@@ -39,7 +39,7 @@ impl Daemon {
     pub(super) fn take(&mut self, request: Request) {
         if request.takes_turn() {
             self.waiting
-                .push_back(Waiting::new(request, Instant::now()));
+                .push_back(Waiting::new(request, self.clock.now()));
         } else {
             self.answer(request);
         }

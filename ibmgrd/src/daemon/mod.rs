@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The loop: the kernel's events, timers, signals, requests and the service manager, in one thread.
 
+mod clock;
 mod desk;
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,6 @@ use ibmgr_api::Desired;
 use ibmgr_api::status::Status;
 use ibmgrd_hw::port::KernelPort;
 use ibmgrd_hw::watch::Watch;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::changes::Changes;
@@ -27,30 +25,14 @@ use crate::options::Options;
 use crate::place::Place;
 use crate::supervisor::{Cause, Supervisor};
 use crate::surfaces;
+use clock::{Clock, readable};
 use desk::Waiting;
 
 /// After so long it is tried again when another program of ibmgr changes something at present.
 const TURN: Duration = Duration::from_millis(5);
 
-/// The watch as the runtime wants it.
-struct Readable(Watch);
-
-impl AsRawFd for Readable {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
-    }
-}
-
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe; the watch owns its descriptor and keeps it"
-)]
-fn readable(watch: Watch) -> Result<AsyncFd<Readable>, Error> {
-    AsyncFd::with_interest(Readable(watch), Interest::READABLE)
-        .map_err(Error::io("watching the kernel's notifications"))
-}
-
 struct Daemon {
+    clock: Clock,
     supervisor: Supervisor,
     files: Files,
     port: KernelPort,
@@ -84,7 +66,8 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         ),
     };
     // Before anything is looked at: what changes from here on is told.
-    let mut watch = readable(Watch::open()?)?;
+    let watch = readable(Watch::open()?);
+    let mut watch = watch.map_err(Error::io("watching the kernel's notifications"))?;
     let told = Told::new();
     let mut port = KernelPort::new();
     let cookie = port
@@ -92,8 +75,9 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         .map_err(|source| Error::Namespace(Box::new(source)))?;
     let changes = Changes::new(&options.state_dir, cookie);
     let mut daemon = Daemon {
+        clock: Clock::new()?,
         supervisor: Supervisor::new(options.poll_interval()),
-        files: Files::new(&options.folders),
+        files: Files::new(&options.folders, &options.state_dir),
         port,
         place: Place::new(&options.lock, changes.of_daemon(), Path::new("/")),
         changes,
@@ -123,12 +107,6 @@ pub async fn run(options: &Options) -> Result<(), Error> {
 
     loop {
         let wake = daemon.next_wake();
-        let timer = async {
-            match wake {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             _ = terminate.recv() => break,
@@ -141,7 +119,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
             }
             _ = hangup.recv() => daemon.reload(Daemon::settle),
             Some(request) = requests.recv() => daemon.take(request),
-            () = timer => {}
+            () = daemon.clock.wait(wake) => {}
         }
         daemon.supervisor.count_wakeup();
         daemon.settle();
@@ -202,7 +180,7 @@ impl Daemon {
     }
 
     fn settle(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let is_forced =
             is_due(self.busy_until) || is_due(self.changes.deadline()) || !self.waiting.is_empty();
@@ -235,7 +213,7 @@ impl Daemon {
 
     /// Sets what is to be set. No other program of ibmgr may be changing anything meanwhile.
     fn settle_supervisor(&mut self) {
-        let now = Instant::now();
+        let now = self.clock.now();
         let settled = self.supervisor.settle(&mut self.port, &mut self.place, now);
         if let Err(error) = settled {
             tracing::error!(%error, "interfaces can't be listed; it is tried again");
@@ -244,7 +222,7 @@ impl Daemon {
 
     /// Looks at what other programs of ibmgr, or requests, have changed.
     fn look_at_changes(&mut self) {
-        let found = self.changes.look(&mut self.port, Instant::now());
+        let found = self.changes.look(&mut self.port, self.clock.now());
         for record in found.records {
             self.told.record(record);
         }
@@ -255,7 +233,10 @@ impl Daemon {
 
     /// Returns when the loop has something to do without anything happening.
     fn next_wake(&self) -> Option<Instant> {
-        let watchdog = self.manager.watchdog().map(|every| Instant::now() + every);
+        let watchdog = self
+            .manager
+            .watchdog()
+            .map(|every| self.clock.now() + every);
         [
             watchdog,
             self.busy_until,
@@ -268,7 +249,7 @@ impl Daemon {
     }
 
     fn status(&self) -> Status {
-        let links = self.supervisor.links(&self.place, Instant::now());
+        let links = self.supervisor.links(&self.place, self.clock.now());
         let problems = self.files.problems().to_vec();
         let is_error = |problem: &ibmgr_api::status::Problem| problem.severity == "error";
         Status {

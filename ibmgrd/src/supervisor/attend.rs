@@ -7,7 +7,7 @@ use std::time::Instant;
 use ibmgr_api::status::{Record, RecordKind, Standing};
 use ibmgr_api::{
     Assignment, ErrorCode, HostRefusal, HostReport, Key, Link, LinkWants, Outcome, PlanError,
-    Policy, ReportLine, Support, Value, Want,
+    Policy, Reading, ReportLine, Support, Value, Want,
 };
 use ibmgrd_engine::{Host, PortError, Query, apply, keys_to_observe, plan_host};
 
@@ -87,7 +87,7 @@ impl Supervisor {
             };
             let state = link_state.knobs.entry(key.clone()).or_default();
             let before = std::mem::replace(&mut state.value, reading.value.clone());
-            if reading.value.as_ref() == Some(&want.declared.value) {
+            if is_as_declared(key, want, reading) {
                 let no_effect = match &reading.support {
                     Support::StoredNoEffect(why) => Some(why.clone()),
                     Support::Settable | Support::Fixed(_) | Support::Unsupported(_) => None,
@@ -423,6 +423,17 @@ fn drift<S: Surroundings>(
     }
     let record = supervisor.about(RecordKind::Drift, wants, key, &reason);
     record.values(show(key, from.as_ref()), show(key, to.as_ref()))
+}
+
+/// Says whether a value is as declared: `local` is the CPUs that are near the device.
+fn is_as_declared(key: &Key, want: &Want, reading: &Reading) -> bool {
+    let declared = &want.declared.value;
+    let wanted = if key.knob().domain.is_local(declared) {
+        reading.local.as_ref()
+    } else {
+        Some(declared)
+    };
+    wanted.is_some() && reading.value.as_ref() == wanted
 }
 
 /// Returns the declared values that are looked at: those that the work names, and those that change

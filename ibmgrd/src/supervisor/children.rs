@@ -66,18 +66,28 @@ impl Supervisor {
                 state.standing,
                 Standing::Drifted | Standing::Waiting | Standing::Failed
             );
-            let (fight, is_first) = (state.fight, state.standing == Standing::Unknown);
+            let seen: Vec<u32> = child.present.iter().map(|(_, index)| *index).collect();
+            let is_other = state.seen != seen;
+            if child.kind.is_some() && (is_other || state.retry.is_some() || cause.is_full()) {
+                // Of which kind it is, the plan says.
+                state.seen = seen;
+                if state.standing == Standing::Unknown {
+                    state.standing = Standing::Holds;
+                }
+                let is_late = state.retry.is_none_or(|at| at <= now);
+                return is_other || is_late || cause.is_full();
+            }
             *state = ChildState {
                 standing: Standing::Holds,
-                fight,
+                fight: state.fight,
+                seen,
                 ..ChildState::default()
             };
             if was_other {
                 let record = about(RecordKind::Settled, wants, child, "as declared again");
                 self.tell(record);
             }
-            // Of which kind it is, the plan says.
-            return is_first && child.kind.is_some();
+            return false;
         }
         if cause.is_full() {
             return true;
@@ -164,6 +174,14 @@ impl Supervisor {
             return self.child_failed(wants, child, why, now);
         }
         if plan.is_empty() {
+            if self.child_holds(wants, child) {
+                self.tell(about(
+                    RecordKind::Settled,
+                    wants,
+                    child,
+                    "as declared again",
+                ));
+            }
             return;
         }
         let report = apply(port, surroundings, &plan);
@@ -183,16 +201,7 @@ impl Supervisor {
         for line in &report.children {
             match &line.outcome {
                 Outcome::Changed => {
-                    if let Some(state) = self
-                        .states
-                        .get_mut(&wants.index)
-                        .and_then(|link| link.children.get_mut(&id(child)))
-                    {
-                        state.standing = Standing::Holds;
-                        state.why = None;
-                        state.retry = None;
-                        state.failures = Failures::default();
-                    }
+                    self.child_holds(wants, child);
                     let kind = match line.change {
                         ChildChange::Make => RecordKind::ChildMade,
                         ChildChange::Remove => RecordKind::ChildRemoved,
@@ -208,6 +217,23 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// Notes that a child is as declared; returns whether it was known to be otherwise.
+    fn child_holds(&mut self, wants: &LinkWants, child: &ChildWants) -> bool {
+        let states = self.states.get_mut(&wants.index);
+        let state = states.and_then(|link| link.children.get_mut(&id(child)));
+        state.is_some_and(|state| {
+            let was_other = matches!(
+                state.standing,
+                Standing::Drifted | Standing::Waiting | Standing::Failed
+            );
+            state.standing = Standing::Holds;
+            state.why = None;
+            state.retry = None;
+            state.failures = Failures::default();
+            was_other
+        })
     }
 
     fn child_failed(&mut self, wants: &LinkWants, child: &ChildWants, why: String, now: Instant) {

@@ -145,6 +145,8 @@ pub(crate) struct ChildState {
     pub(crate) fight: Fight,
     pub(crate) failures: Failures,
     pub(crate) retry: Option<Instant>,
+    /// Indices of the interfaces whose kind was looked at.
+    pub(crate) seen: Vec<u32>,
 }
 
 /// A declared child below its parent: partition and declared name.

@@ -70,3 +70,34 @@ fn a_broken_file_takes_no_setting_away() {
     });
     assert_eq!(net.sysfs("v0", "mtu"), "1300");
 }
+
+#[test]
+fn what_a_broken_file_said_last_counts_after_a_restart_too() {
+    let net = Net::with_veth();
+    let home = Home::with("[[link]]\nmatch = { name = \"v0\" }\nmtu = 1400\n");
+    let mut daemon = home.start(&[]);
+    home.declare(
+        "10-test.toml",
+        "[[link]]\nmatch = { name = \"v0\" }\nmtu = \n",
+    );
+    daemon.signal(Signal::SIGKILL);
+    daemon.ended();
+    net.run("ip link set v0 mtu 1234");
+    let mut daemon = home.start(&[]);
+    assert_eq!(net.sysfs("v0", "mtu"), "1400");
+    assert_eq!(daemon.status().files[0].state, "kept-last-good");
+    let mode = std::fs::metadata(home.path("state/last-good.json")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // A file that is gone is not kept, and one that is damaged is none.
+    std::fs::remove_file(home.path("conf.d/10-test.toml")).unwrap();
+    daemon.signal(Signal::SIGTERM);
+    daemon.ended();
+    let mut daemon = home.start(&[]);
+    assert_eq!(daemon.status().files, []);
+    daemon.signal(Signal::SIGTERM);
+    daemon.ended();
+    std::fs::write(home.path("state/last-good.json"), "{ torn").unwrap();
+    let daemon = home.start(&[]);
+    assert!(daemon.status().ok);
+}

@@ -250,3 +250,25 @@ fn what_a_device_cannot_take_does_not_stop_the_rest() {
         "{mtu:?}"
     );
 }
+
+#[test]
+fn cpus_that_are_declared_as_local_hold() {
+    let net = Net::with_veth();
+    let home = Home::with("[[link]]\nmatch = { name = \"v0\" }\nrps-cpus.rx-0 = \"local\"\n");
+    let daemon = home.start(&["--poll", "0.05"]);
+    let knob = || daemon.knob("v0", "rps-cpus.rx-0");
+    let first = knob();
+    if first.code.as_deref() == Some("unsupported") {
+        // A veth has no NUMA node: then that is what is told, and nothing is tried again.
+        assert!(first.why.unwrap().contains("near this device"));
+        assert_eq!(first.retry_ms, None);
+        return;
+    }
+    assert_eq!(first.standing, Standing::Holds, "{first:?}");
+    net.write_sysfs("v0", "queues/rx-0/rps_cpus", "0");
+    net.write_sysfs("v0", "queues/rx-0/rps_cpus", "1");
+    std::thread::sleep(Duration::from_millis(200));
+    let then = knob();
+    assert_eq!(then.standing, Standing::Holds, "{then:?}");
+    assert!(then.drifts <= 2, "{then:?}");
+}

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ibmgr_api::{
     Action, Assignment, Carrier, Channel, ChildKind, ChildWants, Desired, HostPlan, HostRefusal,
-    Key, Link, LinkName, LinkPlan, LinkWants, NewChild, OldChild, Phase, Plan, Skip, Step, Support,
-    Target, Was, registry,
+    Key, Link, LinkName, LinkPlan, LinkWants, NewChild, OldChild, Phase, Plan, Policy, Skip, Step,
+    Support, Target, Was, registry,
 };
 
 use crate::order::rank;
@@ -28,7 +28,8 @@ pub fn keys_of(desired: &Desired) -> Vec<Key> {
         rule.settings.keys().for_each(&mut add);
         for child in &rule.children {
             child.settings.keys().for_each(&mut add);
-            removes |= !child.is_present;
+            // One of another kind is made anew.
+            removes |= !child.is_present || child.kind.is_some();
         }
     }
     if removes {
@@ -132,7 +133,7 @@ impl<'a> Planner<'a> {
                 let made = if child.present.is_empty() {
                     self.make(parent, child, &mut new_names)
                 } else {
-                    self.keep(parent, child)
+                    self.keep(parent, child, &mut new_names)
                 };
                 self.plan
                     .refused
@@ -147,20 +148,9 @@ impl<'a> Planner<'a> {
 
     fn remove(&mut self, parent: &Link, child: &ChildWants) {
         for (_, index) in &child.present {
-            let Some(link) = self.links.get(index) else {
-                continue;
-            };
-            self.removals.push(Action::Remove {
-                child: OldChild {
-                    child: target(link),
-                    parent: target(parent),
-                    pkey: link.pkey.unwrap_or(child.pkey),
-                    // rtnetlink removes both kinds, and returns when it is done.
-                    via: ChildKind::Netlink,
-                },
-                kind: link.child_kind.unwrap_or(ChildKind::Netlink),
-                settings: settable(link),
-            });
+            if let Some(link) = self.links.get(index) {
+                self.removals.push(removal(parent, link, child));
+            }
         }
     }
 
@@ -198,19 +188,47 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Checks that a child which is there is of the declared kind.
-    fn keep(&self, _parent: &Link, child: &ChildWants) -> Result<(), String> {
+    /// Sees to it that a child which is there is of the declared kind. One that is not is made anew, with
+    /// its name: its addresses and routes are lost, which only the policy `heal` takes into the bargain.
+    fn keep(
+        &mut self,
+        parent: &Link,
+        child: &ChildWants,
+        new_names: &mut BTreeSet<LinkName>,
+    ) -> Result<(), String> {
         let Some(wanted) = child.kind else {
             return Ok(());
         };
         for (name, index) in &child.present {
-            let kind = self.links.get(index).and_then(|link| link.child_kind);
-            if let Some(kind) = kind.filter(|kind| *kind != wanted) {
+            let Some(link) = self.links.get(index) else {
+                continue;
+            };
+            let Some(kind) = link.child_kind.filter(|kind| *kind != wanted) else {
+                continue;
+            };
+            if child.policy != Policy::Heal {
                 return Err(format!(
-                    "'{name}' is there, but of kind {}; remove it first, or declare that kind",
-                    kind.name()
+                    "'{name}' is there, but of kind {}, and its policy is {}; remove it first, or \
+                     declare that kind",
+                    kind.name(),
+                    child.policy.name()
                 ));
             }
+            let mut all = self.wants.iter();
+            let own = all.find(|(wants, _)| wants.index == *index);
+            self.makes.push(Action::Make {
+                child: NewChild {
+                    parent: target(parent),
+                    name: link.name.clone(),
+                    pkey: child.pkey,
+                    kind: wanted,
+                },
+                wants: own
+                    .map(|(wants, _)| wants.assignments())
+                    .unwrap_or_default(),
+            });
+            self.removals.push(removal(parent, link, child));
+            new_names.insert(link.name.clone());
         }
         Ok(())
     }
@@ -351,4 +369,18 @@ fn settable(link: &Link) -> Vec<Assignment> {
             })
         })
         .collect()
+}
+
+fn removal(parent: &Link, link: &Link, child: &ChildWants) -> Action {
+    Action::Remove {
+        child: OldChild {
+            child: target(link),
+            parent: target(parent),
+            pkey: link.pkey.unwrap_or(child.pkey),
+            // rtnetlink removes both kinds, and returns when it is done.
+            via: ChildKind::Netlink,
+        },
+        kind: link.child_kind.unwrap_or(ChildKind::Netlink),
+        settings: settable(link),
+    }
 }

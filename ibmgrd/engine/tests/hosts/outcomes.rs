@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Each way that an apply can go, by name.
 
-use ibmgr_api::{Action, Desired, End, ErrorCode, HostRefusal, HostReport, Outcome};
+use ibmgr_api::{
+    Action, ChildChange, ChildKind, Desired, End, ErrorCode, HostRefusal, HostReport, Outcome,
+    Policy,
+};
 use ibmgrd_engine::apply;
 
 use crate::memory::Memory;
@@ -58,6 +61,34 @@ fn a_child_is_made_and_gets_its_values() {
     assert_eq!(world.value("storage", "mode"), "connected");
     // The driver stores the full-member bit: it is that child all the same.
     assert!(world.plan(&wanted).is_empty());
+}
+
+#[test]
+fn a_child_of_another_kind_is_made_anew_with_its_values() {
+    let wanted = |policy| {
+        let mut kid = child(0x8001, None, &[("txqueuelen", "9")]);
+        kid.kind = Some(ChildKind::Legacy);
+        kid.policy = policy;
+        desired(vec![rule("ib1", &[], vec![kid])])
+    };
+    let mut world = World::new();
+    let report = run(&mut world, &wanted(Policy::Heal));
+    assert_eq!(
+        (report.code(), report.end),
+        (None, End::Applied),
+        "{report:?}"
+    );
+    let changes: Vec<_> = report.children.iter().map(|it| it.change).collect();
+    assert_eq!(changes, [ChildChange::Remove, ChildChange::Make]);
+    assert_eq!(world.value("kid", "txqueuelen"), "9");
+    assert!(world.plan(&wanted(Policy::Heal)).is_empty());
+    // Its addresses would be lost: only "heal" takes that into the bargain.
+    let world = World::new();
+    let before = world.state();
+    let plan = world.plan(&wanted(Policy::Report));
+    let why = plan.refused[0].to_string();
+    assert!(why.contains("its policy is report"), "{why}");
+    assert_eq!(world.state(), before);
 }
 
 #[test]

@@ -420,7 +420,8 @@ impl Host for World {
         self.next_index += 1;
         let parent = Some((child.parent.index, &parent_name));
         let stored = child.pkey.raw() | Pkey::FULL_MEMBER;
-        let new = link(index, child.name.as_str(), parent, stored);
+        let mut new = link(index, child.name.as_str(), parent, stored);
+        new.child_kind = Some(child.kind);
         self.links.insert(index, new);
         Self::end(fate, ())
     }

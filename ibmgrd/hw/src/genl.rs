@@ -9,8 +9,6 @@ use netlink_packet_generic::constants::{
     CTRL_ATTR_MCAST_GRP_NAME, CTRL_ATTR_OP_ID, CTRL_ATTR_OPS, CTRL_CMD_GETFAMILY, GENL_ID_CTRL,
 };
 
-use crate::ethtool::Ethtool;
-use crate::netdev::Netdev;
 use crate::nl::attr::{Attr, attrs, out_text};
 use crate::nl::{Ends, NlError, Protocol, Request, Socket};
 use crate::uapi::{ETHTOOL_GENL_NAME, NETDEV_FAMILY_NAME};
@@ -139,16 +137,6 @@ impl Genl {
         Self {
             socket: Socket::new(Protocol::Generic),
         }
-    }
-
-    /// Returns the `ethtool` family's requests.
-    pub const fn ethtool(&mut self) -> Ethtool<'_> {
-        Ethtool::new(self)
-    }
-
-    /// Returns the `netdev` family's requests.
-    pub const fn netdev(&mut self) -> Netdev<'_> {
-        Netdev::new(self)
     }
 
     /// Returns what the kernel says of a family. It is asked once in a process.

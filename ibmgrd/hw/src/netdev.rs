@@ -83,6 +83,13 @@ pub struct Netdev<'a> {
     genl: &'a mut Genl,
 }
 
+impl Genl {
+    /// Returns the `netdev` family's requests.
+    pub const fn netdev(&mut self) -> Netdev<'_> {
+        Netdev::new(self)
+    }
+}
+
 impl<'a> Netdev<'a> {
     pub(crate) const fn new(genl: &'a mut Genl) -> Self {
         Self { genl }

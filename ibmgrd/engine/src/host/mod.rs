@@ -5,10 +5,14 @@
 //! write, and [`recover`] finishes or takes back what a crash has interrupted.
 
 mod apply;
+mod children;
+mod end;
 mod journal;
 mod plan;
+mod subject;
 mod survey;
 mod undo;
+mod verify;
 
 pub use apply::apply;
 pub use journal::{Journal, JournalError, Record, Recovery, Story, recover, roll_back};

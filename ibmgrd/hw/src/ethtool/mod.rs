@@ -123,6 +123,13 @@ pub struct Ethtool<'a> {
     genl: &'a mut Genl,
 }
 
+impl Genl {
+    /// Returns the `ethtool` family's requests.
+    pub const fn ethtool(&mut self) -> Ethtool<'_> {
+        Ethtool::new(self)
+    }
+}
+
 impl<'a> Ethtool<'a> {
     pub(crate) const fn new(genl: &'a mut Genl) -> Self {
         Self { genl }

@@ -189,18 +189,20 @@ impl Port for KernelPort {
     }
 }
 
-/// Returns what the first carriers of `keys` are read from; further carriers ask by themselves.
+/// Returns what the first carriers of `keys` are read from; further carriers ask by themselves, except
+/// for NAPI instances: whether there are any also tells what a value in sysfs is worth.
 fn sources(keys: &[Key], via: Option<Channel>) -> Vec<Source> {
     let mut sources = Vec::new();
     for key in keys {
-        let carriers = key.knob().carriers.iter();
-        let first = carriers
-            .copied()
-            .find(|carrier| via.is_none_or(|via| carrier.channel() == via));
-        if let Some(source) = first.and_then(Source::of)
-            && !sources.contains(&source)
-        {
-            sources.push(source);
+        let carriers = key.knob().carriers.iter().copied();
+        let mut carriers = carriers.filter(|it| via.is_none_or(|via| it.channel() == via));
+        let first = carriers.next().and_then(Source::of);
+        let mut further = carriers.filter_map(Source::of);
+        let napis = further.find(|source| *source == Source::Napis);
+        for source in first.into_iter().chain(napis) {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
         }
     }
     sources

@@ -34,10 +34,33 @@ fn main() -> ExitCode {
 }
 
 /// Starts this program once more, for the time after its end, and waits until that one waits.
+///
+/// Where systemd runs, in a scope of its own: what is left in the scope of a session ends with it when
+/// logind is told to (KillUserProcesses=, logind.conf(5)).
 fn guard(id: &str, by: Duration) -> io::Result<()> {
-    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-    let mut child = Command::new("/proc/self/exe")
-        .args(["await-confirmation", id, &by.to_string()])
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX).to_string();
+    let program = std::env::current_exe()?;
+    let args = ["await-confirmation", id, &by];
+    if Path::new(SYSTEMD).is_dir() {
+        let mut command = Command::new("systemd-run");
+        command.args(["--scope", "--quiet", "--collect", "--no-ask-password", "--"]);
+        command.arg(&program).args(args);
+        // One that cannot be had, as in a container, is no reason to take no guard.
+        if wait_for(command).is_ok() {
+            return Ok(());
+        }
+    }
+    let mut command = Command::new(&program);
+    command.args(args);
+    wait_for(command)
+}
+
+/// Where systemd is, while it runs (sd_booted(3)).
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// Starts the process, and returns when it says that it waits.
+fn wait_for(mut command: Command) -> io::Result<()> {
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -372,3 +372,54 @@ fn an_interface_that_goes_midway_takes_no_other_along() {
     }
     panic!("it vanished midway {vanished} times only");
 }
+
+#[test]
+fn the_guard_is_in_a_scope_of_its_own_where_systemd_runs() {
+    let host = Host::with_pairs(1);
+    fs::create_dir_all("/run/systemd").expect("a folder");
+    mount(
+        Some("tmpfs"),
+        "/run/systemd",
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("size=1m"),
+    )
+    .expect("a tmpfs");
+    fs::create_dir("/run/systemd/system").expect("a folder");
+    let (first, second) = (host.declare(1400), host.declare(1300));
+    host.run("apply", &first, &[]).ok();
+    let before = host.state();
+    // The real one needs the manager: this one tells what it was asked for, and does what a scope does.
+    let told = host.files.path().join("told");
+    let works = format!(
+        "#!/bin/sh\necho \"$@\" > {}\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n",
+        told.display()
+    );
+    for (script, is_scope) in [(works.as_str(), true), ("#!/bin/sh\nexit 1\n", false)] {
+        let tool = host.file("systemd-run", script);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&tool, mode).expect("a program");
+        let file = second.to_str().expect("UTF-8");
+        let mut command = host
+            .net
+            .command(ibctl_path(), ["apply", file, "--confirm-within", "1s"]);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let folder = host.files.path().display();
+        command.env("PATH", format!("{folder}:{path}:/usr/sbin:/sbin"));
+        let output = command.output().expect("ibctl runs");
+        assert!(output.status.success(), "{output:?}");
+        assert_ne!(host.state(), before);
+        let words = fs::read_to_string(&told).unwrap_or_default();
+        assert_eq!(words.starts_with("--scope "), is_scope, "{words}");
+        assert_eq!(words.contains("await-confirmation"), is_scope, "{words}");
+        let _ = fs::remove_file(&told);
+        let start = std::time::Instant::now();
+        while host.state() != before {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "it was not put back"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}

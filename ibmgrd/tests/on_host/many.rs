@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Home, Net, wait};
+use crate::support::{Home, Net, is_long, wait};
 
 const DECLARED: &str =
     "[[link]]\nmatch = { name = \"v*\" }\nmtu = 1400\ntxqueuelen = 77\nalias = \"kept\"\n";
@@ -25,26 +25,28 @@ fn all_as_declared(net: &Net, count: u32) {
     }
 }
 
+/// 300 interfaces, or 4,000 in the long form.
 #[test]
-fn three_hundred_interfaces_that_appear_at_once() {
+fn many_interfaces_that_appear_at_once() {
+    let count = if is_long() { 4000 } else { 300 };
     let net = Net::new();
     let home = Home::with(DECLARED);
     let daemon = home.start(&[]);
-    net.batch(&pairs(0, 300));
-    all_as_declared(&net, 300);
+    net.batch(&pairs(0, count));
+    all_as_declared(&net, count);
     wait("all to be well", || {
         let status = daemon.status();
-        if status.ok && status.links.len() == 300 {
+        if status.ok && status.links.len() == usize::try_from(count).unwrap() {
             Ok(())
         } else {
             Err(status.counters)
         }
     });
-    let drifts: Vec<String> = (0..300)
+    let drifts: Vec<String> = (0..count)
         .map(|n| format!("link set v{n} mtu 1300"))
         .collect();
     net.batch(&drifts);
-    all_as_declared(&net, 300);
+    all_as_declared(&net, count);
 }
 
 #[test]

@@ -18,6 +18,17 @@ use nix::unistd::{Pid, geteuid};
 
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
+/// The same in the long form.
+const LONG_LIMIT: Duration = Duration::from_secs(600);
+
+/// Says whether the long form was asked for, as `cargo lab test --long` does.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("IB_TESTS_LONG").is_some()
+}
+
+fn limit() -> Duration {
+    if is_long() { LONG_LIMIT } else { LIMIT }
+}
 
 /// A network namespace of the calling thread and of what it starts, with a sysfs that shows it.
 pub(crate) struct Net {
@@ -116,8 +127,8 @@ pub(crate) fn wait<T, E: std::fmt::Debug>(
     loop {
         match attempt() {
             Ok(done) => return done,
-            Err(now) if start.elapsed() > LIMIT => {
-                panic!("waited {LIMIT:?} for {what}; it is {now:?}")
+            Err(now) if start.elapsed() > limit() => {
+                panic!("waited {:?} for {what}; it is {now:?}", limit())
             }
             Err(_) => thread::sleep(Duration::from_millis(2)),
         }
@@ -214,7 +225,9 @@ impl Home {
 /// Waits until a service manager's socket is told a line.
 #[track_caller]
 pub(crate) fn expect_line(manager: &UnixDatagram, line: &str) -> String {
-    manager.set_read_timeout(Some(LIMIT)).expect("a time limit");
+    manager
+        .set_read_timeout(Some(limit()))
+        .expect("a time limit");
     let mut buffer = [0; 4096];
     loop {
         let length = manager.recv(&mut buffer);
@@ -255,7 +268,9 @@ impl Daemon<'_> {
     pub(crate) fn http(&self, request: &str) -> (u16, String) {
         let stream = UnixStream::connect(self.home.path("http.sock"));
         let mut stream = stream.expect("the daemon listens");
-        stream.set_read_timeout(Some(LIMIT)).expect("a time limit");
+        stream
+            .set_read_timeout(Some(limit()))
+            .expect("a time limit");
         let text = format!("{request} HTTP/1.1\r\nHost: ibmgr\r\nConnection: close\r\n\r\n");
         stream.write_all(text.as_bytes()).expect("it reads");
         let mut answer = String::new();

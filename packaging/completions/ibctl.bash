@@ -100,13 +100,17 @@ _ibctl() {
             return 0
             ;;
         ibctl__subcmd__apply)
-            opts="-o -h --confirm-within --dry-run --output --help"
+            opts="-o -h --confirm-within --dry-run --direct --socket --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --confirm-within)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -170,12 +174,16 @@ _ibctl() {
             return 0
             ;;
         ibctl__subcmd__confirm)
-            opts="-o -h --output --help"
+            opts="-o -h --direct --socket --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
@@ -358,12 +366,16 @@ _ibctl() {
             return 0
             ;;
         ibctl__subcmd__plan)
-            opts="-o -h --output --help"
+            opts="-o -h --direct --socket --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
@@ -380,12 +392,16 @@ _ibctl() {
             return 0
             ;;
         ibctl__subcmd__rollback)
-            opts="-o -h --output --help"
+            opts="-o -h --direct --socket --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
@@ -402,7 +418,7 @@ _ibctl() {
             return 0
             ;;
         ibctl__subcmd__set)
-            opts="-o -h --via --dry-run --save --output --help $(command ls /sys/class/net) state=down state=up mtu= txqueuelen= alias= gso-max-size= gro-max-size= mode=datagram mode=connected umcast=honour umcast=ignore gro-flush-timeout= napi-defer-hard-irqs= irq-suspend-timeout= napi-threaded=off napi-threaded=on napi-threaded=busy-poll rx-usecs= rx-frames= rx-usecs-irq= rx-frames-irq= tx-usecs= tx-frames= tx-usecs-irq= tx-frames-irq= stats-block-usecs= adaptive-rx=off adaptive-rx=on adaptive-tx=off adaptive-tx=on pkt-rate-low= rx-usecs-low= rx-frames-low= tx-usecs-low= tx-frames-low= pkt-rate-high= rx-usecs-high= rx-frames-high= tx-usecs-high= tx-frames-high= sample-interval= ring.rx= ring.rx-mini= ring.rx-jumbo= ring.tx= channels.rx= channels.tx= channels.other= channels.combined= batching=off batching=on batching=adaptive batch-limit= cm-copybreak="
+            opts="-o -h --via --dry-run --save --direct --socket --output --help $(command ls /sys/class/net) state=down state=up mtu= txqueuelen= alias= gso-max-size= gro-max-size= mode=datagram mode=connected umcast=honour umcast=ignore gro-flush-timeout= napi-defer-hard-irqs= irq-suspend-timeout= napi-threaded=off napi-threaded=on napi-threaded=busy-poll rx-usecs= rx-frames= rx-usecs-irq= rx-frames-irq= tx-usecs= tx-frames= tx-usecs-irq= tx-frames-irq= stats-block-usecs= adaptive-rx=off adaptive-rx=on adaptive-tx=off adaptive-tx=on pkt-rate-low= rx-usecs-low= rx-frames-low= tx-usecs-low= tx-frames-low= pkt-rate-high= rx-usecs-high= rx-frames-high= tx-usecs-high= tx-frames-high= sample-interval= ring.rx= ring.rx-mini= ring.rx-jumbo= ring.tx= channels.rx= channels.tx= channels.other= channels.combined= batching=off batching=on batching=adaptive batch-limit= cm-copybreak="
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -413,6 +429,10 @@ _ibctl() {
                     return 0
                     ;;
                 --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

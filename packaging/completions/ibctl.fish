@@ -60,18 +60,24 @@ ethtool\t''
 netdev\t''
 sysfs\t''"
 complete -c ibctl -n "__fish_ibctl_using_subcommand set" -l save -d 'Declare them, too, in /etc/ibmgr/conf.d/90-set.toml' -r -F
+complete -c ibctl -n "__fish_ibctl_using_subcommand set" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand set" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
 complete -c ibctl -n "__fish_ibctl_using_subcommand set" -l dry-run -d 'Print the steps in their order, change nothing'
+complete -c ibctl -n "__fish_ibctl_using_subcommand set" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand set" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand check" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
 complete -c ibctl -n "__fish_ibctl_using_subcommand check" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand plan" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand plan" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand plan" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand plan" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand diff" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand diff" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand diff" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand diff" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand export" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
@@ -91,20 +97,26 @@ complete -c ibctl -n "__fish_ibctl_using_subcommand import" -l force -d 'Replace
 complete -c ibctl -n "__fish_ibctl_using_subcommand import" -l all-kinds -d 'Take interfaces of every kind, not only InfiniBand'
 complete -c ibctl -n "__fish_ibctl_using_subcommand import" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -l confirm-within -d 'Put all back unless confirmed within this time' -r
+complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
 complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -l dry-run -d 'Print the steps in their order, change nothing'
+complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand apply" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand confirm" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand confirm" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand confirm" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand confirm" -s h -l help -d 'Print help'
+complete -c ibctl -n "__fish_ibctl_using_subcommand rollback" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand rollback" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
+complete -c ibctl -n "__fish_ibctl_using_subcommand rollback" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand rollback" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand status" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand status" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'
 json\t'The documented JSON form'"
-complete -c ibctl -n "__fish_ibctl_using_subcommand status" -l direct -d 'Do not ask the daemon'
+complete -c ibctl -n "__fish_ibctl_using_subcommand status" -l direct -d 'Do it without the daemon'
 complete -c ibctl -n "__fish_ibctl_using_subcommand status" -s h -l help -d 'Print help'
 complete -c ibctl -n "__fish_ibctl_using_subcommand watch" -l socket -d 'Socket of the daemon' -r -F
 complete -c ibctl -n "__fish_ibctl_using_subcommand watch" -s o -l output -d 'Form of the output: table (the default) or json' -r -f -a "table\t'Columns for people'

@@ -27,6 +27,31 @@ pub struct Version {
     pub epoch: u64,
 }
 
+/// Which kinds of packages are made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kinds {
+    /// `.deb` and `.rpm`.
+    All,
+    /// `.deb`.
+    Deb,
+}
+
+impl Kinds {
+    const fn last_word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Deb => "deb",
+        }
+    }
+
+    const fn count(self) -> usize {
+        match self {
+            Self::All => 4,
+            Self::Deb => 2,
+        }
+    }
+}
+
 /// Packages by kind, and where they lie.
 #[derive(Debug)]
 pub struct Packages {
@@ -75,7 +100,13 @@ pub fn run_dist() -> Result<bool> {
     }
     let programs = release_programs()?;
     let run_dir = RunDir::create()?;
-    let packages = build(&root, &programs, &version, &run_dir.path().join("dist"))?;
+    let packages = build(
+        &root,
+        &programs,
+        &version,
+        Kinds::All,
+        &run_dir.path().join("dist"),
+    )?;
     let findings = lint(&root, &packages)?;
     let out = place::target()?.join("dist");
     fs::create_dir_all(&out)?;
@@ -119,12 +150,18 @@ pub fn release_programs() -> Result<Vec<PathBuf>> {
     Ok(programs.into())
 }
 
-/// Packs programs into `.deb` and `.rpm` files in `dir`.
+/// Packs programs into files of `kinds` in `dir`.
 ///
 /// # Errors
 ///
 /// When a tool refuses; the error carries the end of what it said.
-pub fn build(root: &Root, programs: &[PathBuf], version: &Version, dir: &Path) -> Result<Packages> {
+pub fn build(
+    root: &Root,
+    programs: &[PathBuf],
+    version: &Version,
+    kinds: Kinds,
+    dir: &Path,
+) -> Result<Packages> {
     let step = Step::begin(format!("packing version {}", version.text));
     let stage = dir.join("stage").join("ibmgr");
     stage_files(&stage, programs, version)?;
@@ -132,7 +169,8 @@ pub fn build(root: &Root, programs: &[PathBuf], version: &Version, dir: &Path) -
     fs::create_dir_all(&out)?;
     let chroot = root.chroot().bind(&dir.join("stage"), "stage");
     let chroot = chroot.bind(&out, "out");
-    chroot.script(PACK, &[&version.text, &version.epoch.to_string()])?;
+    let (epoch, last) = (version.epoch.to_string(), kinds.last_word());
+    chroot.script(PACK, &[&version.text, &epoch, last])?;
     fs::remove_dir_all(dir.join("stage"))?;
     let mut names = Vec::new();
     for entry in fs::read_dir(&out)? {
@@ -140,8 +178,8 @@ pub fn build(root: &Root, programs: &[PathBuf], version: &Version, dir: &Path) -
     }
     names.sort();
     ensure!(
-        names.len() == 4,
-        "two .deb and two .rpm were to be made, and these were: {names:?}"
+        names.len() == kinds.count(),
+        "two packages of each kind were to be made, and these were: {names:?}"
     );
     step.done();
     Ok(Packages { dir: out, names })
@@ -156,6 +194,7 @@ strip bin/*
 chmod -R u=rwX,go=rX .
 dpkg-buildpackage --no-sign --build=binary --no-check-builddeps >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 cp ../*.deb /mnt/out/
+[ "$3" = all ] || exit 0
 rpmbuild -bb --define "stage $PWD" --define "package_version $1" \
     --define "package_date $(LC_ALL=C date --utc --date "@$2" '+%a %b %d %Y')" --define "_topdir /tmp/rpm" \
     --define '_tmppath /tmp' --define '_dbpath /tmp/rpmdb' \

@@ -8,7 +8,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::cache::Cache;
-use super::dist::{self, Packages, Version};
+use super::dist::{self, Kinds, Packages, Version};
+use super::installed;
 use super::progress::Step;
 use super::report::Verdict;
 use super::roots::{self, Root};
@@ -21,6 +22,8 @@ pub struct Job {
     pub name: &'static str,
     /// What it shows.
     pub about: &'static str,
+    /// Whether it runs in long runs, and when it is named in full, only.
+    pub long_only: bool,
     run: fn(&Room) -> Result<()>,
 }
 
@@ -39,12 +42,20 @@ pub const ALL: &[Job] = &[
     Job {
         name: "dist.packages",
         about: "packages are the same bytes twice, clean, and hold what they should",
+        long_only: false,
         run: packages,
     },
     Job {
         name: "dist.driver_source",
         about: "the driver's package alone builds on both kernels, with the line of dkms.conf",
+        long_only: false,
         run: driver_source,
+    },
+    Job {
+        name: "installed.life",
+        about: "a Debian machine: install, declare, reboot, upgrade, switch drivers, purge",
+        long_only: true,
+        run: installed::life,
     },
 ];
 
@@ -52,6 +63,12 @@ pub const ALL: &[Job] = &[
 const EXPOSURE: u32 = 20;
 
 impl Job {
+    /// Says whether a run with these names takes it.
+    #[must_use]
+    pub fn is_wanted(&self, names: &[String], long: bool) -> bool {
+        long || !self.long_only || names.iter().any(|name| name == self.name)
+    }
+
     /// Runs it; what it makes lies in a folder of its name below `logs`.
     #[must_use]
     pub fn verdict(&self, logs: &Path) -> Verdict {
@@ -88,19 +105,25 @@ impl Room {
     /// # Errors
     ///
     /// When they don't build, or a tool refuses.
-    pub fn pack(&self, version: &Version, name: &str) -> Result<Packages> {
+    pub fn pack(&self, version: &Version, kinds: Kinds, name: &str) -> Result<Packages> {
         let programs = [
             build_program("ibctl", false)?,
             build_program("ibmgrd", false)?,
         ];
-        dist::build(&self.workshop, &programs, version, &self.dir.join(name))
+        dist::build(
+            &self.workshop,
+            &programs,
+            version,
+            kinds,
+            &self.dir.join(name),
+        )
     }
 }
 
 fn packages(room: &Room) -> Result<()> {
     let version = Version::of_commit()?;
-    let first = room.pack(&version, "first")?;
-    let second = room.pack(&version, "second")?;
+    let first = room.pack(&version, Kinds::All, "first")?;
+    let second = room.pack(&version, Kinds::All, "second")?;
     ensure!(
         first.names == second.names,
         "{:?}, {:?}",
@@ -155,7 +178,7 @@ ls /tmp/x/usr/share/man/man1 | wc -l
 "#;
 
 fn driver_source(room: &Room) -> Result<()> {
-    let packages = room.pack(&Version::of_commit()?, "packed")?;
+    let packages = room.pack(&Version::of_commit()?, Kinds::Deb, "packed")?;
     let sid = roots::SID.ensure(&room.cache)?;
     for root in [&room.workshop, &sid] {
         let step = Step::begin(format!(

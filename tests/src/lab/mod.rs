@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Host side: sets up what a test needs, boots machines, reports.
 
+pub mod booted;
 pub mod cache;
 pub mod chroot;
 pub mod cli;
@@ -10,6 +11,7 @@ pub mod dist;
 pub mod host;
 pub mod host_tests;
 pub mod initramfs;
+pub mod installed;
 pub mod jobs;
 pub mod key;
 pub mod machine;

@@ -91,6 +91,7 @@ pub const WORKSHOP: RootSpec = RootSpec {
         "udev",
         "dbus",
         "polkitd",
+        "passwd",
         "kmod",
         "procps",
         "iproute2",

@@ -36,7 +36,7 @@ pub fn run(names: &[String], long: bool, repeat: usize) -> Result<bool> {
     let on_host = names.is_empty() || !names.iter().all(vm_only);
     let jobs: Vec<&Job> = jobs::ALL
         .iter()
-        .filter(|job| matches(names, job.name))
+        .filter(|job| matches(names, job.name) && job.is_wanted(names, long))
         .collect();
     if picked.is_empty() && jobs.is_empty() && !on_host {
         bail!("no test matches {}; {}", names.join(" "), see_list());
@@ -183,7 +183,8 @@ pub fn list() -> Result<()> {
         super::report::line(&format!("{:40} {}{mark}", task.name, task.about));
     }
     for job in jobs::ALL {
-        super::report::line(&format!("{:40} {}", job.name, job.about));
+        let mark = if job.long_only { " (--long)" } else { "" };
+        super::report::line(&format!("{:40} {}{mark}", job.name, job.about));
     }
     say("(those with a dot run in machines, and in the lab's roots)");
     Ok(())

@@ -17,8 +17,21 @@ int vhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
+/*
+ * A PD with QPs, SRQs or AHs is not given up: the verb fails with "in use", as
+ * IBA has it and as firmware does. ib_core counts, warns and keeps the PD; what
+ * is destroyed late then finds it, and nothing is written to freed memory.
+ */
 int vhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	int users = atomic_read(&ibpd->usecnt);
+
+	if (users) {
+		dev_warn(&ibpd->device->dev,
+			 "a PD is given up while %d objects use it: refused\n",
+			 users);
+		return -EBUSY;
+	}
 	return 0;
 }
 

@@ -181,6 +181,14 @@ static int ud_port_down(struct st *st)
 	return 0;
 }
 
+/* The caller's mistake, once everything else is done: the PD stays. */
+static int ud_pd_in_use(struct st *st)
+{
+	EXPECT_EQ(ib_dealloc_pd_user(st->a.pd, NULL), -EBUSY);
+	EXPECT_EQ(st_move(st->a.qp, IB_QPS_ERR), 0);
+	return 0;
+}
+
 #define UD { .type = IB_QPT_UD }
 
 const struct st_case st_ud_cases[] = {
@@ -192,5 +200,6 @@ const struct st_case st_ud_cases[] = {
 	{ "ud_link_faults", UD, ud_link_faults },
 	{ "ud_delay", UD, ud_delay },
 	{ "ud_port_down", UD, ud_port_down },
+	{ "ud_pd_in_use", UD, ud_pd_in_use },
 	{}
 };

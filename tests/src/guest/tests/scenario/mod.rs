@@ -176,6 +176,7 @@ macro_rules! scenarios {
                     |guest| unload::driver(guest, SETUP),
                 )
                 .fabric(Fabric::Managed, 2)
+                .shape(Shape::CHECKED)
                 .limit(180)
                 .long_limit(1800)
                 .long_only($depth < MOST),
@@ -186,6 +187,7 @@ macro_rules! scenarios {
                     "the HCA's module goes under traffic",
                     |guest| unload::hca(guest, SETUP),
                 )
+                .shape(Shape::CHECKED)
                 .limit(120)
                 .long_only($depth < ALL),
             ),

@@ -16,7 +16,7 @@ pub const MEASURES: &[Task] = &[Task::new(
 /// Reports the machine's uptime when the first ping had its answer.
 fn first_ping(guest: &mut Guest) -> Result {
     let pair = Pair::stock(guest, Mode::Datagram)?;
-    pair.a.ping(&pair.b.v4, 1, 56)?;
+    pair.a.ping(&pair.b, &pair.b.v4, 1, 56)?;
     let uptime = guest.read("/proc/uptime")?;
     let uptime = uptime.split(' ').next().unwrap_or_default().parse()?;
     guest.figure("uptime", uptime, "s");

@@ -160,7 +160,7 @@ fn checksum(header: &[u8], skip: usize) -> u16 {
 /// Captures an echo request from the second end to the first: a good frame to spoil.
 fn good(guest: &Guest, pair: &Pair) -> Result<Frame> {
     guest.vhca(1).capture(64)?;
-    pair.b.ping(&pair.a.v4, 1, 56)?;
+    pair.b.ping(&pair.a, &pair.a.v4, 1, 56)?;
     let frames = guest.vhca(1).captured()?;
     guest.vhca(1).capture(0)?;
     // ICMP, type 8.
@@ -201,7 +201,7 @@ fn foreign_group(guest: &Guest, pair: &Pair) -> Result<Frame> {
     pair.b
         .ns
         .run(&format!("ip neigh flush dev {}", pair.b.dev))?;
-    pair.b.ping(&pair.a.v4, 1, 56)?;
+    pair.b.ping(&pair.a, &pair.a.v4, 1, 56)?;
     let frames = guest.vhca(1).captured()?;
     guest.vhca(1).capture(0)?;
     let broadcast = frames.iter().find(|frame| frame.dst_qpn == 0x00ff_ffff);

@@ -156,8 +156,8 @@ fn traffic(guest: &Guest, pair: &Pair) -> Result<[Vec<Frame>; 2]> {
         guest.vhca(hca).capture(512)?;
     }
     for (from, to) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
-        from.ping(&to.v4, 2, 56)?;
-        from.ping(&to.v6, 2, 56)?;
+        from.ping(to, &to.v4, 2, 56)?;
+        from.ping(to, &to.v6, 2, 56)?;
     }
     let socket = pair
         .a

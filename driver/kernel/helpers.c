@@ -558,8 +558,20 @@ void ipoib_h_attribute(struct device_attribute *attribute, const char *name, umo
 	attribute->store = store;
 }
 
-void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes)
+static ipoib_h_only_t ipoib_h_only;
+
+static umode_t ipoib_h_is_visible(struct kobject *kobj, struct attribute *attribute, int n)
 {
+	return ipoib_h_only(kobj_to_dev(kobj), attribute) ? attribute->mode : 0;
+}
+
+void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes,
+		   ipoib_h_only_t only)
+{
+	if (only) {
+		ipoib_h_only = only;
+		group->is_visible = ipoib_h_is_visible;
+	}
 	group->name = name;
 	group->attrs = attributes;
 }

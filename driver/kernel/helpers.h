@@ -114,7 +114,10 @@ void ipoib_h_link_ops(struct rtnl_link_ops *ops, ipoib_h_newlink_t newlink);
 void ipoib_h_attribute(struct device_attribute *attribute, const char *name, umode_t mode,
 		       ssize_t (*show)(struct device *, struct device_attribute *, char *),
 		       ssize_t (*store)(struct device *, struct device_attribute *, const char *, size_t));
-void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes);
+typedef bool (*ipoib_h_only_t)(struct device *dev, struct attribute *attribute);
+/* One function for all groups that are not every interface's. */
+void ipoib_h_group(struct attribute_group *group, const char *name, struct attribute **attributes,
+		   ipoib_h_only_t only);
 void ipoib_h_same_net(struct net_device *dev, struct net_device *parent);
 void ipoib_h_set_parent(struct net_device *dev, struct ib_device *hca);
 bool ipoib_h_hca_get(struct ib_device *hca);

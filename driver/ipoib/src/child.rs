@@ -56,7 +56,11 @@ pub fn create(parent: &Dev, pkey: u16) -> Result {
     };
     write!(name, "{}.{pkey:04x}", parent.name()).map_err(|_| Errno::ERANGE)?;
     let name = CStr::from_bytes_until_nul(&name.text).map_err(|_| Errno::ERANGE)?;
-    client::create_child(parent, name, || Port::child(parent, pkey))
+    client::create_child(parent, name, || {
+        let (mut port, tx) = Port::child(parent, pkey)?;
+        port.by_file = true;
+        Ok((port, tx))
+    })
 }
 
 /// Removes a child of that P_Key.

@@ -97,6 +97,8 @@ pub struct Works {
 pub struct Port {
     /// The interface that this one is a child of.
     pub parent: Option<DeviceRef<Port>>,
+    /// A child that the file `create_child` made.
+    pub by_file: bool,
     /// The HCA.
     pub hca: Hca,
     /// The port's number.
@@ -219,6 +221,7 @@ impl Port {
     ) -> Result<Self> {
         Ok(Self {
             parent,
+            by_file: false,
             hca,
             number,
             link: SpinLock::new(link)?,

@@ -109,7 +109,16 @@ pub fn files() -> Result<Files<Port>> {
             }),
         },
     ];
-    Files::new(&plain, c"ipoib", &ours)
+    // As in-tree: it tells how a child was made.
+    let some: [File<Port>; 1] = [File {
+        name: c"parent",
+        show: Some(|dev, text| match &dev.data().parent {
+            Some(parent) => writeln!(text, "{}", parent.name()),
+            None => Ok(()),
+        }),
+        store: None,
+    }];
+    Files::new(&plain, &some, |dev| dev.data().by_file, c"ipoib", &ours)
 }
 
 /// Reads a P_Key, with or without the bit of full membership.

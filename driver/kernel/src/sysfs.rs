@@ -47,6 +47,7 @@ struct Entry<D> {
     attribute: device_attribute,
     show: Option<fn(&Device<D>, &mut Text<'_>) -> fmt::Result>,
     store: Option<fn(&Device<D>, &str) -> Result>,
+    only: Option<fn(&Device<D>) -> bool>,
 }
 
 struct Group<D> {
@@ -56,7 +57,11 @@ struct Group<D> {
 }
 
 impl<D: Driver> Group<D> {
-    fn new(name: Option<&'static CStr>, files: &[File<D>]) -> Result<KBox<Self>> {
+    fn new(
+        name: Option<&'static CStr>,
+        files: &[File<D>],
+        only: Option<fn(&Device<D>) -> bool>,
+    ) -> Result<KBox<Self>> {
         let mut source = files.iter();
         let entries = KArray::new(files.len(), || {
             let file = source.next();
@@ -78,6 +83,7 @@ impl<D: Driver> Group<D> {
                 attribute,
                 show,
                 store,
+                only,
             }
         })?;
         let mut source = entries.iter();
@@ -90,7 +96,12 @@ impl<D: Driver> Group<D> {
         // SAFETY: the arrays live as long as the group.
         unsafe {
             let name = name.map_or(ptr::null(), CStr::as_ptr);
-            bindings::ipoib_h_group(&raw mut group, name, pointers.as_ptr().cast_mut());
+            bindings::ipoib_h_group(
+                &raw mut group,
+                name,
+                pointers.as_ptr().cast_mut(),
+                only.map(|_| only_cb::<D> as unsafe extern "C" fn(_, _) -> _),
+            );
         }
         KBox::new(
             Self {
@@ -105,7 +116,7 @@ impl<D: Driver> Group<D> {
 
 struct Tables {
     kind: device_type,
-    groups: [*const attribute_group; 2],
+    groups: [*const attribute_group; 3],
     named: *const attribute_group,
 }
 
@@ -114,18 +125,27 @@ static TABLES: AtomicPtr<Tables> = AtomicPtr::new(ptr::null_mut());
 /// The files of all devices; drop it after the devices are gone.
 pub struct Files<D> {
     _plain: KBox<Group<D>>,
+    _some: KBox<Group<D>>,
     _named: KBox<Group<D>>,
     _tables: KBox<Tables>,
 }
 
 impl<D: Driver> Files<D> {
-    /// Prepares files right in the device's directory, and others in a folder of it.
-    pub fn new(plain: &[File<D>], folder: &'static CStr, named: &[File<D>]) -> Result<Self> {
-        let plain = Group::new(None, plain)?;
-        let named = Group::new(Some(folder), named)?;
+    /// Prepares files right in the device's directory, some that only the devices have that `only` says yes to, and
+    /// others in a folder of it.
+    pub fn new(
+        plain: &[File<D>],
+        some: &[File<D>],
+        only: fn(&Device<D>) -> bool,
+        folder: &'static CStr,
+        named: &[File<D>],
+    ) -> Result<Self> {
+        let plain = Group::new(None, plain, None)?;
+        let some = Group::new(None, some, Some(only))?;
+        let named = Group::new(Some(folder), named, None)?;
         let tables = Tables {
             kind: device_type::default(),
-            groups: [&raw const plain.group, ptr::null()],
+            groups: [&raw const plain.group, &raw const some.group, ptr::null()],
             named: &raw const named.group,
         };
         let mut tables = KBox::new(tables, Context::Process)?;
@@ -133,6 +153,7 @@ impl<D: Driver> Files<D> {
         TABLES.store(tables.as_ptr(), Ordering::Release);
         Ok(Self {
             _plain: plain,
+            _some: some,
             _named: named,
             _tables: tables,
         })
@@ -160,6 +181,15 @@ pub(crate) unsafe fn attach(dev: *mut net_device) {
                 *first = (*tables).named;
             }
         }
+    }
+}
+
+unsafe extern "C" fn only_cb<D: Driver>(dev: *mut device, attribute: *mut attribute) -> bool {
+    // SAFETY: the attribute is the first field of an entry; the device is of this driver, and has its data: files are
+    // made after `init`.
+    unsafe {
+        let only = (*attribute.cast::<Entry<D>>()).only;
+        only.is_none_or(|only| only(Device::<D>::from_raw(bindings::ipoib_h_to_net_dev(dev))))
     }
 }
 

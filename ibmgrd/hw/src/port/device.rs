@@ -263,10 +263,13 @@ impl<'k> Device<'k> {
     }
 
     /// Tells how a P_Key child was made: the in-tree driver gives a file `parent` to those made through
-    /// `create_child`, and to no others (drivers/infiniband/ulp/ipoib/ipoib_vlan.c).
+    /// `create_child`, and to no others (drivers/infiniband/ulp/ipoib/ipoib_vlan.c); so does ours.
     pub(super) fn child_kind(&mut self) -> Option<ChildKind> {
         let has_pkey = self.link.ipoib.as_ref()?.pkey.is_some();
-        let tells = matches!(self.driver, Driver::InTree | Driver::Enhanced);
+        let tells = match self.driver {
+            Driver::InTree | Driver::Enhanced | Driver::Batch => true,
+            Driver::Other => false,
+        };
         if !has_pkey || !tells || self.link.link.is_none() {
             return None;
         }

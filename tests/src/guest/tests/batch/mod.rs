@@ -2,6 +2,7 @@
 //! Our driver, `ipoib_batch`: what only it has. What any driver must do is in `scenario`.
 
 mod change;
+mod children;
 mod connected;
 mod cycles;
 mod faults;
@@ -21,6 +22,7 @@ pub const TABLES: &[&[Task]] = &[
     traffic::TESTS,
     knobs::TESTS,
     change::TESTS,
+    children::TESTS,
     connected::TESTS,
     rings::TESTS,
     faults::TESTS,

@@ -33,6 +33,56 @@ pub(super) fn port_flap(guest: &Guest, setup: Setup) -> Result {
     Ok(())
 }
 
+/// The last half of an address is a GUID of the port, and the administrator may choose which (RFC 4391, 9.1.1).
+pub(super) fn address(guest: &Guest, setup: Setup) -> Result {
+    const GUID: [u8; 8] = [0x02, 0xc0, 0xdd, 0x01, 0, 0, 0x0a, 0xbc];
+    let pair = setup.pair(guest)?;
+    let end = &pair.a;
+    end.add_child("kid", 0x8001)?;
+    let kid = End {
+        dev: "kid".to_owned(),
+        ..end.clone()
+    };
+    let born = end.address()?;
+    let set = |address: &[u8; 20]| {
+        let bytes: Vec<String> = address.iter().map(|byte| format!("{byte:02x}")).collect();
+        let line = format!("ip link set {} address {}", end.dev, bytes.join(":"));
+        end.ns.attempt(&line, LIMIT)
+    };
+    // The in-tree driver takes one for an interface that is down only.
+    end.ns.run(&format!("ip link set {} down", end.dev))?;
+    // Another subnet prefix, or no GUID at all.
+    let mut elsewhere = born;
+    elsewhere[4] ^= 1;
+    set(&elsewhere)?.refused()?;
+    let mut nothing = born;
+    nothing[12..].fill(0);
+    set(&nothing)?.refused()?;
+    guest.same("address after refusals", end.address()?, born)?;
+
+    guest
+        .vhca(0)
+        .fault("guid", &format!("1 {:#x}", u64::from_be_bytes(GUID)))?;
+    let mut wanted = born;
+    wanted[12..].copy_from_slice(&GUID);
+    set(&wanted)?.success()?;
+    for one in [end, &kid] {
+        guest.wait_for("the chosen GUID in the address", LIMIT, || {
+            Ok((one.address()?[12..] == GUID).then_some(()))
+        })?;
+    }
+    guest.same("the rest of the address", end.address()?, wanted)?;
+    end.bring_up()?;
+    pair.b
+        .ns
+        .run(&format!("ip neigh flush dev {}", pair.b.dev))?;
+    pair.wait_ready(guest)?;
+    pair.ping(3, 1000)?;
+    // The peer knows it by its new name.
+    let known = pair.b.ns.run(&format!("ip neigh show {}", end.v4))?;
+    guest.contains("the peer's neighbour", &known, "02:c0:dd:01:00:00:0a:bc")
+}
+
 pub(super) fn sm_restart(guest: &Guest, setup: Setup) -> Result {
     let pair = setup.pair(guest)?;
     let flood = traffic::flood(&pair)?;

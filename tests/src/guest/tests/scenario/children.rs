@@ -47,6 +47,27 @@ pub(super) fn same_pkey(guest: &Guest, setup: Setup) -> Result {
     parents.ping(3, 56)
 }
 
+pub(super) fn follow(guest: &Guest, setup: Setup) -> Result {
+    let parents = setup.pair(guest)?;
+    let children = children(guest, setup, &parents, ("cfollow", 0x8001, 12))?;
+    for (parent, child) in [(&parents.a, &children.a), (&parents.b, &children.b)] {
+        parent.ns.run(&format!("ip link set {} down", parent.dev))?;
+        guest.same("up, with its parent down", child.is_up()?, false)?;
+        parent.bring_up()?;
+        guest.same("up, with its parent up", child.is_up()?, true)?;
+        // IPv6 addresses went with the link.
+        child.bring_up()?;
+        parents.wait_ready(guest)?;
+        children.wait_ready(guest)?;
+        children.ping(2, 56)?;
+    }
+    // One that is taken down by itself leaves its parent alone.
+    let (parent, child) = (&parents.a, &children.a);
+    child.ns.run(&format!("ip link set {} down", child.dev))?;
+    guest.same("parent up, with its child down", parent.is_up()?, true)?;
+    parents.ping(2, 56)
+}
+
 /// Makes children by name, P_Key and subnet; they get the set-up's mode.
 fn children(
     guest: &Guest,

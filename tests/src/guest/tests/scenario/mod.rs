@@ -119,6 +119,24 @@ macro_rules! scenarios {
             ),
             SETUP.task(
                 Task::new(
+                    concat!($prefix, "child_follows"),
+                    "children go down and up with their parent",
+                    |guest| children::follow(guest, SETUP),
+                )
+                .fabric(Fabric::Managed, 2)
+                .long_only($depth < ALL),
+            ),
+            SETUP.task(
+                Task::new(
+                    concat!($prefix, "address"),
+                    "another GUID of the port by ip link set address",
+                    |guest| change::address(guest, SETUP),
+                )
+                .fabric(Fabric::Managed, 2)
+                .long_only($depth < ALL),
+            ),
+            SETUP.task(
+                Task::new(
                     concat!($prefix, "port_flap"),
                     "a pulled cable is noticed, a plugged one recovers",
                     |guest| change::port_flap(guest, SETUP),

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Interfaces that are made and deleted by hand: children of both kinds, and a port's own one.
+
+use anyhow::ensure;
+use serde_json::Value;
+
+use super::ours;
+use crate::guest::ipoib::{End, Mode, Pair};
+use crate::guest::task::{Fabric, Task};
+use crate::guest::{Guest, Result};
+use crate::lab::machine::Shape;
+
+/// The tests.
+pub(super) const TESTS: &[Task] = &[
+    Task::new(
+        "batch.child_kinds",
+        "ibctl tells how a child was made, and removes both kinds",
+        kinds,
+    )
+    .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED),
+    Task::new(
+        "batch.delete",
+        "ip link del removes a child, or an interface with its children, and nothing else",
+        delete,
+    )
+    .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED)
+    .limit(120),
+];
+
+fn kinds(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let end = &pair.a;
+    end.add_child("made", 0x8001)?;
+    end.write("create_child", "0x8002")?;
+    let old = format!("{}.8002", end.dev);
+    for (dev, kind, via) in [("made", "netlink", 0x8001), (&old, "legacy", 0x8002)] {
+        guest.same(dev, child_kind(end, dev)?.as_deref(), Some(kind))?;
+        let child = child(end, dev);
+        guest.same("P_Key", child.pkey()?, format!("{via:#06x}"))?;
+    }
+    guest.same("its file", child(end, &old).file("parent")?.as_str(), "ib0")?;
+    guest.same("a port is no child", child_kind(end, &end.dev)?, None)?;
+    // Either way of removing takes either kind.
+    end.write("delete_child", "0x8001")?;
+    end.ns.run(&format!("ip link del {old}"))?;
+    for dev in ["made", &old] {
+        ensure!(!is_there(end, dev)?, "{dev} is still there");
+    }
+    pair.ping(2, 56)
+}
+
+fn delete(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let end = &pair.a;
+    let children = pair.children(guest, "kid", 0x8001, 12)?;
+    children.ping(2, 56)?;
+    end.add_child("idle", 0x8002)?;
+    end.ns.run("ip link del kid")?;
+    ensure!(!is_there(end, "kid")?, "kid is still there");
+    pair.ping(2, 56)?;
+    // The same once more: nothing of it was left.
+    end.add_child("kid", 0x8001)?;
+    let again = Pair {
+        a: End {
+            dev: "kid".to_owned(),
+            ..children.a.clone()
+        },
+        b: children.b.clone(),
+    };
+    again.a.bring_up()?;
+    again.wait_ready(guest)?;
+    again.ping(2, 56)?;
+
+    end.ns.run(&format!("ip link del {}", end.dev))?;
+    for dev in [end.dev.as_str(), "kid", "idle"] {
+        ensure!(!is_there(end, dev)?, "{dev} outlived {}", end.dev);
+    }
+    for dev in [pair.b.dev.as_str(), "kid"] {
+        ensure!(
+            is_there(&pair.b, dev)?,
+            "{dev} of the other HCA is gone, too"
+        );
+    }
+    // Loaded again, the driver makes it again.
+    guest.unload("ipoib_batch")?;
+    for name in ["a", "b"] {
+        guest.run(&format!("ip netns del {name}"))?;
+    }
+    guest.load("ipoib_batch")?;
+    Pair::of_loaded(guest, Mode::Datagram)?.ping(2, 56)
+}
+
+fn child(parent: &End, dev: &str) -> End {
+    End {
+        dev: dev.to_owned(),
+        ..parent.clone()
+    }
+}
+
+fn is_there(end: &End, dev: &str) -> Result<bool> {
+    Ok(end
+        .ns
+        .run("ip -br link")?
+        .lines()
+        .any(|line| line.split(['@', ' ']).next() == Some(dev)))
+}
+
+/// Returns what ibctl tells of how a child was made.
+fn child_kind(end: &End, dev: &str) -> Result<Option<String>> {
+    let text = end.ns.run(&format!("ibctl -o json show {dev}"))?;
+    let json: Value = serde_json::from_str(&text)?;
+    let link = json.pointer("/links/0").unwrap_or(&json);
+    ensure!(
+        link.get("name").and_then(Value::as_str) == Some(dev),
+        "ibctl does not show {dev}:\n{text}"
+    );
+    let kind = link.get("child-kind").and_then(Value::as_str);
+    Ok(kind.map(str::to_owned))
+}

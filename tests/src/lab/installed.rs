@@ -279,7 +279,7 @@ apt-get purge --yes ibmgr ipoib-batch-dkms
 ip -brief link show | grep -c '^ib' | diff - /tmp/count
 if systemctl is-active ibmgrd.service; then exit 1; fi
 if getent passwd ibmgr || getent group ibmgr; then exit 1; fi
-modprobe -r ipoib_batch
+rmmod ipoib_batch
 modprobe ib_ipoib
 ethtool -i ib0 | grep '^driver: ib_ipoib'
 "#;
@@ -290,7 +290,8 @@ find / -xdev | sort > /tmp/after
 comm -13 /var/log/lab-before /tmp/after |
     grep -v -e '^/var/log/' -e '^/var/cache/' -e '^/var/lib/dpkg/' -e '^/var/lib/apt/' -e '^/var/lib/systemd/' -e '^/tmp' \
         -e '^/var/tmp' -e '^/run' -e '^/root/' -e '^/etc/.*-$' -e '^/var/backups' -e '^/var/lib/dbus' -e '^/boot/' \
-        -e '^/etc/udev/hwdb.bin$' -e '^/dev/' -e '^/proc/' -e '^/var/lib/dkms/mok\.' -e '^/etc/machine-id' || true
+        -e '^/etc/udev/hwdb.bin$' -e '^/dev/' -e '^/proc/' -e '^/var/lib/dkms/mok\.' -e '^/etc/machine-id' \
+        -e '/\.updated$' -e '^/lost+found$' || true
 grep -rl ibmgr /var/lib/systemd/deb-systemd-helper-enabled /etc/systemd 2>/dev/null || true
 ls -d /run/ibmgr 2>/dev/null || true
 "#;

@@ -31,6 +31,12 @@ pub const TESTS: &[Task] = &[
         table,
     )
     .fabric(Fabric::Managed, 2),
+    Task::new(
+        "readme.table_batch",
+        "our driver takes the knobs that README.md says",
+        table_batch,
+    )
+    .fabric(Fabric::Managed, 2),
 ];
 
 fn tour(guest: &mut Guest) -> Result {
@@ -44,6 +50,16 @@ fn table(guest: &mut Guest) -> Result {
     pair.a
         .ns
         .run("ip link add veth0 type veth peer name veth1")?;
+    compare_columns(&pair, &[(1, "ib0"), (3, "veth0")])
+}
+
+fn table_batch(guest: &mut Guest) -> Result {
+    guest.load("ipoib_batch")?;
+    let pair = Pair::of_loaded(guest, Mode::Datagram)?;
+    compare_columns(&pair, &[(2, "ib0")])
+}
+
+fn compare_columns(pair: &Pair, columns: &[(usize, &str)]) -> Result {
     let rows = rows(README);
     ensure!(
         rows.len() >= 15,
@@ -51,9 +67,9 @@ fn table(guest: &mut Guest) -> Result {
         rows.len()
     );
     let mut differences = Vec::new();
-    for (column, link) in [(1, "ib0"), (2, "veth0")] {
+    for (column, link) in columns {
         for row in &rows {
-            let (Some(knob), Some(said)) = (row.first(), row.get(column)) else {
+            let (Some(knob), Some(said)) = (row.first(), row.get(*column)) else {
                 bail!("README.md has a row without a cell for {link}: {row:?}");
             };
             // Its exit status is that of an unsupported knob; what it prints is the answer.

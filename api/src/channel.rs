@@ -79,6 +79,8 @@ pub enum Carrier {
     Tunable(TunableField),
     /// An attribute of the netdev family's NAPI objects, set on every NAPI of the device.
     Napi(NapiField),
+    /// The same of the one NAPI that the key's member names.
+    OneNapi(NapiField),
     /// A file of the queue that the key's member names, in `/sys/class/net/<link>/queues`.
     Queue(QueueField),
     /// A file of `/sys/class/net/<link>`.
@@ -98,7 +100,7 @@ impl Carrier {
             | Self::PrivateFlag
             | Self::BatchingFlags
             | Self::Tunable(_) => Channel::Ethtool,
-            Self::Napi(_) => Channel::Netdev,
+            Self::Napi(_) | Self::OneNapi(_) => Channel::Netdev,
             Self::Queue(_) | Self::Sysfs(_) => Channel::Sysfs,
         }
     }
@@ -232,11 +234,25 @@ impl QueueField {
     /// Returns the number of a queue that has the file, from its name such as `rx-3`.
     #[must_use]
     pub fn queue(self, name: &str) -> Option<u32> {
-        let digits = name.strip_prefix(self.prefix())?;
-        let number: u32 = digits.parse().ok()?;
-        // `rx-+1` and `rx-01` name no queue.
-        (number.to_string() == digits).then_some(number)
+        numbered(self.prefix(), name)
     }
+}
+
+/// What stands before the number in the name of a NAPI instance.
+pub const NAPI_PREFIX: &str = "napi-";
+
+/// Returns the number of a NAPI instance of a device, from its name such as `napi-0`: they count from 0
+/// in the order of their ids, which are others each time the instances are made.
+#[must_use]
+pub fn napi_number(name: &str) -> Option<u32> {
+    numbered(NAPI_PREFIX, name)
+}
+
+fn numbered(prefix: &str, name: &str) -> Option<u32> {
+    let digits = name.strip_prefix(prefix)?;
+    let number: u32 = digits.parse().ok()?;
+    // `rx-+1` and `rx-01` name no queue.
+    (number.to_string() == digits).then_some(number)
 }
 
 /// Files of `/sys/class/net/<link>`.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use crate::channel::Carrier;
+use crate::channel::{Carrier, napi_number};
 use crate::error::ErrorCode;
 use crate::nearest::nearest;
 use crate::registry::{self, Knob};
@@ -61,6 +61,9 @@ fn suggestions(nearest: &[String]) -> String {
     }
 }
 
+/// The member of a family of queues that is all of them.
+const ALL: &str = "all";
+
 /// Longest member: `ETH_GSTRING_LEN` (include/uapi/linux/ethtool.h) less the terminator.
 const MEMBER_MAX: usize = 31;
 
@@ -91,7 +94,8 @@ impl Key {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'=');
         let fits = knob.carriers.iter().all(|carrier| match carrier {
-            Carrier::Queue(field) => field.queue(member).is_some(),
+            Carrier::Queue(field) => member == ALL || field.queue(member).is_some(),
+            Carrier::OneNapi(_) => napi_number(member).is_some(),
             _ => true,
         });
         if knob.is_family && printable && fits && (1..=MEMBER_MAX).contains(&member.len()) {
@@ -117,6 +121,23 @@ impl Key {
     #[must_use]
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
+    }
+
+    /// Says whether it is `all` queues of a family.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        let of_queues = |carrier: &Carrier| matches!(carrier, Carrier::Queue(_));
+        self.member() == Some(ALL) && self.knob.carriers.iter().any(of_queues)
+    }
+
+    /// Returns the family whose members are the parts of what this key sets as a whole: of `all` queues
+    /// their own family, and of a knob that every NAPI instance has the family of single instances.
+    #[must_use]
+    pub fn parts(&self) -> Option<&'static Knob> {
+        if self.is_all() {
+            return Some(self.knob);
+        }
+        self.knob.parts.and_then(registry::find)
     }
 
     fn order(&self) -> (&'static str, Option<&str>) {
@@ -222,11 +243,27 @@ mod tests {
             ("rps-cpus.rx-", false),
             ("rps-cpus.rx-01", false),
             ("rps-cpus.rx-../x", false),
+            ("rps-cpus.all", true),
+            ("rps-cpus.none", false),
+            ("gro-flush-timeout-of.napi-0", true),
+            ("gro-flush-timeout-of.0", false),
+            ("gro-flush-timeout-of.all", false),
         ] {
             assert_eq!(name.parse::<Key>().is_ok(), is_one, "{name}");
         }
         let long = format!("feature.{}", "x".repeat(32));
         assert!(long.parse::<Key>().is_err());
+    }
+
+    #[test]
+    fn wholes_know_their_parts() {
+        let parts = |name: &str| name.parse::<Key>().unwrap().parts().map(|knob| knob.name);
+        assert_eq!(parts("rps-cpus.all"), Some("rps-cpus"));
+        assert_eq!(parts("rps-cpus.rx-0"), None);
+        assert_eq!(parts("gro-flush-timeout"), Some("gro-flush-timeout-of"));
+        assert_eq!(parts("gro-flush-timeout-of.napi-0"), None);
+        assert_eq!(parts("feature.all"), None);
+        assert_eq!(parts("mtu"), None);
     }
 
     #[test]

@@ -40,8 +40,8 @@ mod wants;
 pub use ipoib_core::{abi, limits};
 
 pub use channel::{
-    Carrier, Channel, ChannelsField, CoalesceField, NapiField, QueueField, RingField, RtnlField,
-    SysfsField, TunableField,
+    Carrier, Channel, ChannelsField, CoalesceField, NAPI_PREFIX, NapiField, QueueField, RingField,
+    RtnlField, SysfsField, TunableField, napi_number,
 };
 pub use cpus::{CpuSet, CpuSetError};
 pub use desired::{Child, ChildKind, Declared, Desired, Origin, Policy, Rule};

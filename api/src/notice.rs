@@ -56,7 +56,7 @@ impl Carrier {
             Self::Channels(_) => Some(Notice::Channels),
             Self::Feature => Some(Notice::Features),
             Self::PrivateFlag | Self::BatchingFlags => Some(Notice::PrivateFlags),
-            Self::Tunable(_) | Self::Napi(_) | Self::Queue(_) => None,
+            Self::Tunable(_) | Self::Napi(_) | Self::OneNapi(_) | Self::Queue(_) => None,
             Self::Sysfs(field) => match field {
                 SysfsField::TxQueueLen
                 | SysfsField::Mtu
@@ -110,6 +110,7 @@ impl Carrier {
             | Self::BatchingFlags
             | Self::Tunable(_)
             | Self::Napi(_)
+            | Self::OneNapi(_)
             | Self::Queue(_) => false,
         }
     }
@@ -158,9 +159,13 @@ mod tests {
             "gro-max-size",
             "umcast",
             "gro-flush-timeout",
+            "gro-flush-timeout-of",
             "napi-defer-hard-irqs",
+            "napi-defer-hard-irqs-of",
             "irq-suspend-timeout",
+            "irq-suspend-timeout-of",
             "napi-threaded",
+            "napi-threaded-of",
             "rps-cpus",
             "rps-flow-cnt",
             "xps-cpus",

@@ -31,6 +31,8 @@ pub struct Knob {
     pub effect: Effect,
     /// Knobs that the kernel changes with this one.
     pub disturbs: &'static [&'static str],
+    /// The family that sets the same of single NAPI instances, if there is one.
+    pub parts: Option<&'static str>,
     /// Whether a list of interfaces has a column for it.
     pub is_brief: bool,
     /// One line for lists, at most 60 characters.
@@ -144,6 +146,7 @@ const fn live(
         phase,
         effect: Effect::Live,
         disturbs: &[],
+        parts: None,
         is_brief: false,
         summary,
         details,

@@ -16,7 +16,8 @@ pub(super) const KNOBS: &[Knob] = &[
             "CPUs that a receive queue's packets are spread over.",
             "`rps-cpus.rx-0` is the first queue's. `none` leaves packets to the CPU that polls the queue; \
              IPoIB with one receive queue gains from several. `local` is the CPUs of the device's NUMA \
-             node, whatever they are on this host.",
+             node, whatever they are on this host. `rps-cpus.all` is every queue that has no value of its \
+             own.",
         )
     },
     Knob {
@@ -32,7 +33,8 @@ pub(super) const KNOBS: &[Knob] = &[
             Phase::Tuning,
             "Flows that a receive queue remembers the CPU of.",
             "For receive flow steering: `rps-flow-cnt.rx-0` is the first queue's. The kernel rounds up to a \
-             power of two, so declare one. The sysctl `net.core.rps_sock_flow_entries` must not be 0.",
+             power of two, so declare one. `rps-flow-cnt.all` is every queue that has no value of its own. The \
+             sysctl `net.core.rps_sock_flow_entries` must not be 0.",
         )
     },
     Knob {
@@ -44,7 +46,8 @@ pub(super) const KNOBS: &[Knob] = &[
             Phase::Tuning,
             "CPUs that send through a transmit queue.",
             "`xps-cpus.tx-0` is the first queue's. `none` leaves the choice to a hash. `local` is the CPUs \
-             of the device's NUMA node. The kernel forgets CPUs that are offline.",
+             of the device's NUMA node. `xps-cpus.all` is every queue that has no value of its own. The kernel \
+             forgets CPUs that are offline.",
         )
     },
 ];

@@ -71,6 +71,18 @@ fn disturbed_knobs_exist_and_come_later() {
 }
 
 #[test]
+fn parts_are_families_of_the_same_values() {
+    for knob in knobs() {
+        let Some(parts) = knob.parts else { continue };
+        let parts = find(parts).unwrap_or_else(|| panic!("{}: {parts}", knob.name));
+        assert!(!knob.is_family && parts.is_family, "{}", knob.name);
+        let domain = |knob: &Knob| format!("{:?}", knob.domain);
+        assert_eq!(domain(knob), domain(parts), "{}", knob.name);
+        assert_eq!(knob.phase, parts.phase, "{}", knob.name);
+    }
+}
+
+#[test]
 fn driver_limits_are_the_drivers() {
     let batch = find("batch-limit").unwrap();
     assert!(batch.domain.parse("64").is_ok());

@@ -198,6 +198,8 @@ fn no_settable_knob_is_missing_here() {
         .filter(|name| !name.starts_with("feature."))
         // One for each queue: see `queues.rs`.
         .filter(|name| !name.contains(".rx-") && !name.contains(".tx-"))
+        // One for each NAPI instance: see `single_napi_instances_can_differ`.
+        .filter(|name| !name.contains(".napi-"))
         // Carried by the netdev family alone: see `napi_settings_agree_between_channels`.
         .filter(|name| *name != "irq-suspend-timeout")
         .collect();
@@ -281,6 +283,52 @@ fn napi_settings_agree_between_channels() {
     }
     net.ibctl("set v0 irq-suspend-timeout=50us").ok();
     assert_eq!(value(&net, "v0", "irq-suspend-timeout", "netdev"), "50us");
+}
+
+#[test]
+fn single_napi_instances_can_differ() {
+    let net = Net::with_veth();
+    if !sets_napis() {
+        let done = net.ibctl("set v0 gro-flush-timeout-of.napi-0=20us");
+        assert_eq!(done.status, 6, "{done:?}");
+        assert!(done.stderr.contains("needs Linux 6."), "{done:?}");
+        return;
+    }
+    net.ibctl("set v0 gro-flush-timeout=20us").ok();
+    net.ibctl("set v0 gro-flush-timeout-of.napi-1=50us napi-defer-hard-irqs-of.napi-1=3")
+        .ok();
+    let of = |number| {
+        value(
+            &net,
+            "v0",
+            &format!("gro-flush-timeout-of.napi-{number}"),
+            "",
+        )
+    };
+    assert_eq!([of(0), of(1), of(2)], ["20us", "50us", "20us"]);
+    let differ = net.ibctl("get v0 gro-flush-timeout -o json").json();
+    assert!(
+        differ["knobs"]["gro-flush-timeout"]["value"].is_null(),
+        "{differ}"
+    );
+    // Both at once: the whole is for the others.
+    let wants = "gro-flush-timeout=30us gro-flush-timeout-of.napi-3=1us";
+    net.ibctl(&format!("set v0 {wants}")).ok();
+    assert_eq!(
+        [of(0), of(1), of(2), of(3)],
+        ["30us", "30us", "30us", "1us"]
+    );
+    let again = net.ibctl(&format!("set v0 {wants} -o json")).json();
+    assert!(!again.to_string().contains("changed"), "{again}");
+    let done = net.ibctl("set v0 gro-flush-timeout-of.napi-4=1us");
+    assert_eq!(done.status, 6, "{done:?}");
+    assert!(
+        done.stderr.contains("there are 4 NAPI instances"),
+        "{done:?}"
+    );
+    net.ip("link set v0 down");
+    let done = net.ibctl("set v0 napi-threaded-of.napi-0=on");
+    assert_eq!(done.status, 6, "{done:?}");
 }
 
 #[test]

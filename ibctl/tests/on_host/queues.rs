@@ -65,3 +65,58 @@ fn queues_and_cpus_that_are_not_there_are_refused() {
     }
     assert_eq!(net.sysfs("v0", "queues/rx-0/rps_flow_cnt"), "0");
 }
+
+/// Returns the masks of all four receive queues.
+fn rps(net: &Net) -> String {
+    let mask = |queue| net.sysfs("v0", &format!("queues/rx-{queue}/rps_cpus"));
+    let bare = |mask: String| mask.trim_start_matches(['0', ',']).to_owned();
+    (0..4).map(mask).map(bare).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn all_queues_are_those_without_a_value_of_their_own() {
+    let net = Net::with_veth();
+    let all = || value(&net, "v0", "rps-cpus.all", "");
+    assert_eq!(all(), "none");
+    let done = net.ibctl("set v0 rps-cpus.all=0-1 -o json").json();
+    let knobs = done["knobs"].as_object().expect("an object");
+    assert_eq!(knobs.len(), 4, "one line for each queue: {done}");
+    assert_eq!((rps(&net).as_str(), all().as_str()), ("3 3 3 3", "0-1"));
+    let done = net
+        .ibctl("set v0 rps-cpus.all=1 rps-cpus.rx-2=none -o json")
+        .json();
+    assert_eq!(
+        done["knobs"]["rps-cpus.rx-2"]["outcome"], "changed",
+        "{done}"
+    );
+    assert_eq!(rps(&net), "2 2  2");
+    // Without a common value there is none to show.
+    let differ = net.ibctl("get v0 rps-cpus.all -o json").json();
+    assert!(
+        differ["knobs"]["rps-cpus.all"]["value"].is_null(),
+        "{differ}"
+    );
+    let again = net
+        .ibctl("set v0 rps-cpus.rx-2=none rps-cpus.all=1 -o json")
+        .json();
+    assert!(!again.to_string().contains("changed"), "{again}");
+    net.ibctl("set v0 xps-cpus.all=local rps-flow-cnt.all=64")
+        .ok();
+    assert_eq!(net.sysfs("v0", "queues/rx-3/rps_flow_cnt"), "64");
+    net.ibctl("set v0 channels.rx=2").ok();
+    net.ibctl("set v0 rps-cpus.all=0").ok();
+    assert_eq!(
+        net.sysfs("v0", "queues/rx-1/rps_cpus")
+            .trim_start_matches('0'),
+        "1"
+    );
+}
+
+#[test]
+fn all_queues_change_or_none_does() {
+    let net = Net::with_veth();
+    net.ibctl("set v0 rps-cpus.all=0").ok();
+    let done = net.ibctl("set v0 rps-cpus.all=1 rps-flow-cnt.all=200");
+    assert_eq!(done.status, 11, "rounded up by the kernel: {done:?}");
+    assert_eq!(rps(&net), "1 1 1 1");
+}

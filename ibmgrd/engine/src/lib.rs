@@ -13,6 +13,7 @@
 
 mod host;
 mod order;
+mod parts;
 mod plan;
 mod port;
 mod prepare;
@@ -24,6 +25,7 @@ pub use host::{
     recover, roll_back,
 };
 pub use ibmgr_api::{NewChild, OldChild, Target};
+pub use parts::keys_of_parts;
 pub use plan::{carrier_on, keys_to_observe, plan, rejected};
 pub use port::{Keys, Port, PortError, Query};
 pub use prepare::{Unplanned, Whole, observe_whole, prepare};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Observed and wanted values to ordered steps.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ibmgr_api::{
     Assignment, Carrier, Channel, Key, Link, Outcome, Plan, PlanError, Reading, Report, ReportLine,
@@ -9,6 +9,7 @@ use ibmgr_api::{
 };
 
 use crate::order::rank;
+use crate::parts::spread;
 
 /// Returns the knobs that a plan for `wants` has to know: the wanted ones, and those that the kernel
 /// changes along with them.
@@ -73,7 +74,8 @@ pub fn carrier_on(key: &Key, channel: Channel) -> Result<Carrier, PlanError> {
 ///
 /// The first want, in the order of the steps, that the device cannot take.
 pub fn plan(link: &Link, wants: &[Assignment]) -> Result<Plan, PlanError> {
-    let mut sorted: Vec<&Assignment> = wants.iter().collect();
+    let spread = spread_all(link, wants);
+    let mut sorted: Vec<&Assignment> = spread.iter().collect();
     sorted.sort_by_cached_key(|want| rank(&want.key, &want.value));
 
     let mut steps: Vec<Step> = Vec::new();
@@ -125,7 +127,8 @@ pub fn plan(link: &Link, wants: &[Assignment]) -> Result<Plan, PlanError> {
 /// `link` must be what the plan was to be made from.
 #[must_use]
 pub fn rejected(link: &Link, wants: &[Assignment]) -> Report {
-    let mut sorted: Vec<&Assignment> = wants.iter().collect();
+    let spread = spread_all(link, wants);
+    let mut sorted: Vec<&Assignment> = spread.iter().collect();
     sorted.sort_by_cached_key(|want| rank(&want.key, &want.value));
     let line = |want: &Assignment| {
         let reading = link.readings.get(&want.key);
@@ -150,6 +153,15 @@ pub fn rejected(link: &Link, wants: &[Assignment]) -> Report {
         link: link.name.clone(),
         lines: sorted.into_iter().map(line).collect(),
     }
+}
+
+/// Returns `wants` with those of wholes as those of their parts, in no certain order.
+fn spread_all(link: &Link, wants: &[Assignment]) -> Vec<Assignment> {
+    let all = wants.iter().cloned().map(|want| (want.key, want.value));
+    let mut all: BTreeMap<Key, Value> = all.collect();
+    spread(&mut all, link);
+    let all = all.into_iter();
+    all.map(|(key, value)| Assignment { key, value }).collect()
 }
 
 fn is_so(link: &Link, want: &Assignment) -> bool {

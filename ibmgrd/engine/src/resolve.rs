@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use ibmgr_api::{Child, ChildWants, Declared, Desired, Key, Link, LinkName, LinkWants, Rule, Want};
 
+use crate::parts::spread;
+
 /// Returns what each interface of `links` shall be, by index. Interfaces that nothing is wanted of are
 /// left out: they are not managed.
 ///
 /// A later rule wins, knob by knob; what it overrides is kept beside it. The values of a declared child
-/// count where its rule stands, after the rule's own.
+/// count where its rule stands, after the rule's own. What is wanted of `all` queues is wanted of each
+/// that has no value of its own; for that, `links` need readings of [`keys_of_parts`](crate::keys_of_parts).
 #[must_use]
 pub fn resolve(desired: &Desired, links: &[Link]) -> Vec<LinkWants> {
     let mut sorted: Vec<&Link> = links.iter().collect();
@@ -60,6 +63,7 @@ fn settings(desired: &Desired, link: &Link, parent: Option<&Link>) -> BTreeMap<K
             }
         }
     }
+    spread(&mut settings, link);
     settings
 }
 

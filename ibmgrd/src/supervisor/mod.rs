@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use ibmgr_api::status::{Counters, Owner, Record, RecordKind};
-use ibmgr_api::{Assignment, Declared, Desired, Key, Link, LinkWants, Origin, Value, Want};
-use ibmgrd_engine::{Host, Journal, Keys, PortError, Query, resolve};
+use ibmgr_api::{
+    Assignment, Declared, Desired, Key, Knob, Link, LinkWants, Origin, Phase, Value, Want,
+};
+use ibmgrd_engine::{Host, Journal, PortError, Query, keys_of_parts, resolve};
 use ibmgrd_hw::watch::Event;
 
 pub(crate) use attend::chain;
@@ -162,7 +164,11 @@ impl Supervisor {
                 carrier,
                 ..
             } => {
-                if identity {
+                // Queues and NAPI instances come and go with these.
+                let remakes =
+                    |knob: &&'static Knob| matches!(knob.phase, Phase::Up | Phase::Queues);
+                let is_remade = carrier || knobs.iter().any(remakes);
+                if identity || is_remade && !keys_of_parts(&self.desired).is_empty() {
                     self.stale = self.stale.max(Some(Cause::Notice));
                 }
                 let Some(wants) = self.wants.get(&index) else {
@@ -275,11 +281,7 @@ impl Supervisor {
 
     /// Finds out what is wanted of the interfaces that are there now.
     fn resolve<P: Host>(&mut self, port: &mut P, cause: Cause) -> Result<(), PortError> {
-        let query = Query {
-            keys: Keys::Identity,
-            via: None,
-        };
-        let links = port.observe_all(&query)?;
+        let links = port.observe_all(&Query::named(keys_of_parts(&self.desired)))?;
         let mut before = std::mem::take(&mut self.wants);
         let mut appeared = Vec::new();
         for mut wants in resolve(&self.desired, &links) {

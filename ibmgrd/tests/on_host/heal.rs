@@ -258,12 +258,6 @@ fn cpus_that_are_declared_as_local_hold() {
     let daemon = home.start(&["--poll", "0.05"]);
     let knob = || daemon.knob("v0", "rps-cpus.rx-0");
     let first = knob();
-    if first.code.as_deref() == Some("unsupported") {
-        // A veth has no NUMA node: then that is what is told, and nothing is tried again.
-        assert!(first.why.unwrap().contains("near this device"));
-        assert_eq!(first.retry_ms, None);
-        return;
-    }
     assert_eq!(first.standing, Standing::Holds, "{first:?}");
     net.write_sysfs("v0", "queues/rx-0/rps_cpus", "0");
     net.write_sysfs("v0", "queues/rx-0/rps_cpus", "1");
@@ -271,4 +265,38 @@ fn cpus_that_are_declared_as_local_hold() {
     let then = knob();
     assert_eq!(then.standing, Standing::Holds, "{then:?}");
     assert!(then.drifts <= 2, "{then:?}");
+}
+
+#[test]
+fn all_queues_hold_also_those_that_come_later() {
+    let net = Net::new();
+    let queues = "numrxqueues 4 numtxqueues 4";
+    net.run(&format!(
+        "ip link add v0 {queues} type veth peer name v1 {queues}"
+    ));
+    net.run("ethtool -L v0 rx 2");
+    net.run("ip link set v0 up");
+    let home = Home::with(
+        "[[link]]\nmatch = { name = \"v0\" }\nrps-cpus = { all = \"0-1\", rx-1 = \"0\" }\n",
+    );
+    let daemon = home.start(&["--poll", "0.05"]);
+    let mask = |queue: &str| {
+        let text = net.sysfs("v0", &format!("queues/{queue}/rps_cpus"));
+        text.trim_start_matches(['0', ',']).to_owned()
+    };
+    assert_eq!([mask("rx-0"), mask("rx-1")], ["3", "1"]);
+    assert_eq!(daemon.knob("v0", "rps-cpus.rx-0").standing, Standing::Holds);
+    net.write_sysfs("v0", "queues/rx-0/rps_cpus", "0");
+    let becomes = |queue: &str| {
+        wait(&format!("{queue} to be declared"), || match mask(queue) {
+            now if now == "3" => Ok(()),
+            now => Err(now),
+        });
+    };
+    becomes("rx-0");
+    net.run("ethtool -L v0 rx 4");
+    becomes("rx-2");
+    becomes("rx-3");
+    assert_eq!(mask("rx-1"), "1");
+    assert!(daemon.status().ok);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One declaration, one meaning.
 
-use ibmgr_api::{ChildKind, Desired, LinkWants, Match, Pkey, Rule};
-use ibmgrd_engine::resolve;
+use ibmgr_api::{Channel, ChildKind, Desired, LinkWants, Match, Pkey, Reading, Rule, Value};
+use ibmgrd_engine::{keys_of_parts, resolve};
 
 use crate::model::{child, child_of, key, names, origin, port, rule, settings};
 
@@ -33,6 +33,60 @@ fn a_later_rule_wins_knob_by_knob_and_tells_what_it_overrides() {
     let overridden: Vec<_> = mtu.overridden.iter().map(|one| one.origin.line).collect();
     assert_eq!(overridden, [1]);
     assert_eq!(of(&wants, "ib2").settings[&key("mtu")].overridden, []);
+}
+
+#[test]
+fn all_queues_are_each_queue_without_a_value_of_its_own() {
+    let mut link = port(1);
+    for queue in ["rx-0", "rx-1", "all"] {
+        let reading = Reading::settable(Value::Text(String::new()), Channel::Sysfs);
+        link.readings
+            .insert(key(&format!("rps-cpus.{queue}")), reading);
+    }
+    let rules = vec![
+        rule(1, names("ib*"), &[("rps-cpus.rx-1", "3")]),
+        rule(
+            2,
+            names("ib*"),
+            &[("rps-cpus.all", "0-1"), ("xps-cpus.all", "2")],
+        ),
+    ];
+    let desired = Desired { rules };
+    let asked = keys_of_parts(&desired);
+    let names: Vec<_> = asked.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["rps-cpus.all", "xps-cpus.all", "rps-cpus.rx-1"]);
+    let wants = resolve(&desired, &[link]);
+    let wants = of(&wants, "ib1");
+    assert_eq!(value(wants, "rps-cpus.rx-0"), "0-1");
+    assert_eq!(
+        wants.settings[&key("rps-cpus.rx-0")].declared.origin,
+        origin(2)
+    );
+    assert_eq!(value(wants, "rps-cpus.rx-1"), "3");
+    // The device has told nothing of transmit queues: that it has none is to be told, not forgotten.
+    assert_eq!(value(wants, "xps-cpus.all"), "2");
+    assert_eq!(wants.settings.len(), 3);
+}
+
+#[test]
+fn a_device_is_a_whole_until_something_is_wanted_of_one_instance() {
+    let mut link = port(1);
+    for number in 0..3 {
+        let key = key(&format!("gro-flush-timeout-of.napi-{number}"));
+        link.readings
+            .insert(key, Reading::settable(Value::Number(0), Channel::Netdev));
+    }
+    let whole = rule(1, names("ib*"), &[("gro-flush-timeout", "20us")]);
+    let one = rule(2, names("ib*"), &[("gro-flush-timeout-of.napi-1", "1us")]);
+    let keys = |rules: Vec<Rule>| {
+        let wants = resolve(&Desired { rules }, std::slice::from_ref(&link));
+        let settings = of(&wants, "ib1").settings.keys();
+        settings.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(vec![whole.clone()]), ["gro-flush-timeout"]);
+    assert_eq!(keys(vec![one.clone()]), ["gro-flush-timeout-of.napi-1"]);
+    let parts = [0, 1, 2].map(|number| format!("gro-flush-timeout-of.napi-{number}"));
+    assert_eq!(keys(vec![one, whole]), parts);
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Source {
             Carrier::Channels(_) => Self::Ethtool(Ask::Params(Group::Channels)),
             Carrier::Feature => Self::Ethtool(Ask::Features),
             Carrier::PrivateFlag | Carrier::BatchingFlags => Self::Ethtool(Ask::PrivateFlags),
-            Carrier::Napi(_) => Self::Napis,
+            Carrier::Napi(_) | Carrier::OneNapi(_) => Self::Napis,
             Carrier::Rtnl(_) | Carrier::Tunable(_) | Carrier::Queue(_) | Carrier::Sysfs(_) => {
                 return None;
             }

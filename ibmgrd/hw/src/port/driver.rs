@@ -39,6 +39,7 @@ impl Driver {
             (
                 Self::InTree,
                 Carrier::Napi(NapiField::GroFlushTimeout | NapiField::DeferHardIrqs)
+                | Carrier::OneNapi(NapiField::GroFlushTimeout | NapiField::DeferHardIrqs)
                 | Carrier::Sysfs(SysfsField::GroFlushTimeout | SysfsField::DeferHardIrqs),
             ) => Some(
                 "in-tree ib_ipoib reports each poll as if it had found nothing, \

@@ -102,6 +102,13 @@ pub(super) fn napi_change(field: NapiField, raw: u64) -> Option<NapiChange> {
     })
 }
 
+/// Returns the instance of that number: they count in the order of their ids.
+pub(super) fn napi_at(napis: &[Napi], number: u32) -> Option<&Napi> {
+    let mut sorted: Vec<&Napi> = napis.iter().collect();
+    sorted.sort_by_key(|napi| napi.id);
+    sorted.get(usize::try_from(number).ok()?).copied()
+}
+
 /// Returns the file of a queue.
 pub(super) const fn queue(field: QueueField, number: u32) -> Queue {
     let file = match field {

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use ibmgr_api::{
-    Carrier, Channel, Key, Link, LinkName, Pkey, QueueField, Value, nearest, registry,
+    Carrier, Channel, Key, Link, LinkName, NAPI_PREFIX, Pkey, QueueField, Value, nearest, registry,
 };
 use ibmgrd_engine::{Keys, Port, PortError, Query, Target};
 
@@ -307,7 +307,7 @@ impl Device<'_> {
     fn keys(&mut self, query: &Query) -> Result<Vec<Key>, PortError> {
         match &query.keys {
             Keys::Identity => Ok(Vec::new()),
-            Keys::Named(keys) => Ok(keys.clone()),
+            Keys::Named(keys) => self.with_parts(keys),
             Keys::All => {
                 let mut keys = Vec::new();
                 for knob in registry::knobs() {
@@ -324,6 +324,24 @@ impl Device<'_> {
                 Ok(keys)
             }
         }
+    }
+
+    /// Adds to `keys` the parts of each that is a whole, or one of such parts.
+    fn with_parts(&mut self, keys: &[Key]) -> Result<Vec<Key>, PortError> {
+        let mut all = keys.to_vec();
+        for key in keys {
+            let knob = key.knob();
+            let is_part = |carrier: &&Carrier| matches!(carrier, Carrier::OneNapi(_));
+            let Some(carrier) = knob.carriers.iter().find(|it| key.is_all() || is_part(it)) else {
+                continue;
+            };
+            let members = self.members(*carrier, None)?;
+            let named = members.iter().map(|member| Key::member_of(knob, member));
+            all.extend(named.filter_map(Result::ok));
+        }
+        all.sort();
+        all.dedup();
+        Ok(all)
     }
 
     /// Returns the members of a family that the device lists.
@@ -367,6 +385,13 @@ impl Device<'_> {
                 let numbers = (0..count.unwrap_or(0)).take_while(is_there);
                 Ok(numbers
                     .map(|number| format!("{}{number}", field.prefix()))
+                    .collect())
+            }
+            Carrier::OneNapi(_) => {
+                let napis = self.answers.napis.iter().flatten();
+                let count = napis.map(Vec::len).sum::<usize>();
+                Ok((0..count)
+                    .map(|number| format!("{NAPI_PREFIX}{number}"))
                     .collect())
             }
             Carrier::Rtnl(_)

@@ -3,7 +3,7 @@
 
 use ibmgr_api::{
     Carrier, Channel, CpuSet, Domain, Key, Limits, Link, NapiField, QueueField, Reading, RtnlField,
-    Support, SysfsField, TunableField, Value, abi, limits::CQ_MODERATION, nearest,
+    Support, SysfsField, TunableField, Value, abi, limits::CQ_MODERATION, napi_number, nearest,
 };
 use ibmgrd_engine::PortError;
 
@@ -11,6 +11,7 @@ use super::device::{Device, Source, Told};
 use super::driver::{Driver, has_connected_mode};
 use super::fields;
 use crate::ethtool::Params;
+use crate::netdev::Napi;
 use crate::uapi::{ETHTOOL_A_COALESCE_RX_MAX_FRAMES, ETHTOOL_A_COALESCE_RX_USECS};
 
 impl Device<'_> {
@@ -102,6 +103,8 @@ impl Device<'_> {
             Carrier::BatchingFlags => self.batching_flags(),
             Carrier::Tunable(TunableField::RxCopybreak) => self.copybreak()?.map(Found::of),
             Carrier::Napi(field) => self.napi(field, &key.knob().domain),
+            Carrier::OneNapi(field) => self.one_napi(field, key),
+            Carrier::Queue(field) if key.is_all() => self.queues(field, key)?,
             Carrier::Queue(field) => self.queue(field, key),
             Carrier::Sysfs(field) => self.file(field, &key.knob().domain),
         };
@@ -282,9 +285,7 @@ impl Device<'_> {
         }
         let mut values = Vec::with_capacity(napis.len());
         for napi in napis {
-            let since = fields::napi_since(field);
-            let missing = || format!("setting it per NAPI instance needs Linux {since}");
-            values.push(fields::napi(field, napi).ok_or_else(missing)?);
+            values.push(napi_value(field, napi)?);
         }
         values.dedup();
         // Instances that differ have no common value to show, but one can be set.
@@ -294,6 +295,23 @@ impl Device<'_> {
         };
         Ok(Found {
             value,
+            support: Support::Settable,
+            limits: None,
+        })
+    }
+
+    /// Reads it of the instance that the key's member names.
+    fn one_napi(&self, field: NapiField, key: &Key) -> Told<Found> {
+        let member = key.member().unwrap_or_default();
+        let napis = told(&self.answers.napis)?;
+        let napi = napi_number(member).and_then(|number| fields::napi_at(napis, number));
+        let napi = napi.ok_or_else(|| {
+            let count = napis.len();
+            format!("it has no {member}: there are {count} NAPI instances at present")
+        })?;
+        let value = napi_value(field, napi)?;
+        Ok(Found {
+            value: Some(key.knob().domain.from_kernel(value)),
             support: Support::Settable,
             limits: None,
         })
@@ -342,6 +360,25 @@ impl Device<'_> {
             value: Some(value),
             ..found
         })
+    }
+
+    /// Reads a file of all queues: there is a value where all have the same.
+    fn queues(&mut self, field: QueueField, key: &Key) -> Result<Told<Found>, PortError> {
+        let members = self.members(Carrier::Queue(field), None)?;
+        let mut all: Option<Found> = None;
+        for member in members {
+            let Ok(one) = Key::member_of(key.knob(), &member) else {
+                continue;
+            };
+            match (self.queue(field, &one), &mut all) {
+                (Err(why), _) => return Ok(Err(why)),
+                (Ok(found), None) => all = Some(found),
+                (Ok(found), Some(all)) if found.value != all.value => all.value = None,
+                (Ok(_), Some(_)) => {}
+            }
+        }
+        let none = || "it has no queues, or the kernel no such setting of queues".to_owned();
+        Ok(all.ok_or_else(none))
     }
 
     /// Reads a file of the queue that the key's member names.
@@ -422,6 +459,12 @@ impl Found {
             ..self
         }
     }
+}
+
+fn napi_value(field: NapiField, napi: &Napi) -> Told<u64> {
+    let since = fields::napi_since(field);
+    let missing = || format!("setting it per NAPI instance needs Linux {since}");
+    fields::napi(field, napi).ok_or_else(missing)
 }
 
 const NOT_IPOIB: &str = "this is no IPoIB interface";

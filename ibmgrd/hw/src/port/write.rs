@@ -5,7 +5,7 @@ use std::io;
 
 use ibmgr_api::{
     Carrier, CpuSet, Domain, Key, NapiField, QueueField, RtnlField, SysfsField, TunableField,
-    Value, abi,
+    Value, abi, napi_number,
 };
 use ibmgrd_engine::{PortError, Target};
 
@@ -46,7 +46,7 @@ impl<'a> Write<'a> {
                 ])
             }
             Carrier::Tunable(TunableField::RxCopybreak) => self.copybreak(),
-            Carrier::Napi(field) => self.napi(field),
+            Carrier::Napi(field) | Carrier::OneNapi(field) => self.napi(field),
             Carrier::Queue(field) => self.queue(field),
             Carrier::Sysfs(field) => self.file(field),
         }
@@ -275,9 +275,15 @@ impl<'a> Write<'a> {
         if !netdev.can_set().map_err(failed)? {
             return Err(failure.unsupported("setting it per NAPI instance needs Linux 6.13"));
         }
-        let napis = netdev.napis(Some(self.target.index)).map_err(failed)?;
+        let mut napis = netdev.napis(Some(self.target.index)).map_err(failed)?;
+        if let Some(number) = self.key.member().and_then(napi_number) {
+            napis = fields::napi_at(&napis, number)
+                .cloned()
+                .into_iter()
+                .collect();
+        }
         if napis.is_empty() {
-            return Err(failure.unsupported("it has no NAPI instance at present"));
+            return Err(failure.unsupported("it has no such NAPI instance at present"));
         }
         let ids: Vec<u32> = napis.iter().map(|napi| napi.id).collect();
         netdev.set(&ids, change).map(|_| ()).map_err(|error| {

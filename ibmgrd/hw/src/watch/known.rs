@@ -144,6 +144,7 @@ impl Known {
                 | Carrier::BatchingFlags
                 | Carrier::Tunable(_)
                 | Carrier::Napi(_)
+                | Carrier::OneNapi(_)
                 | Carrier::Queue(_)
                 | Carrier::Sysfs(_) => false,
             });

@@ -16,7 +16,7 @@ use ibmgrd_config::{Diagnostic, FOLDERS, Loaded, State, Store, read_folders};
 pub struct Files {
     folders: Vec<PathBuf>,
     store: Store,
-    /// Where what files said last is kept over a restart.
+    /// Where what files said last is kept over a restart and a reboot.
     keep: PathBuf,
     files: Vec<FileStatus>,
     problems: Vec<Problem>,
@@ -24,15 +24,15 @@ pub struct Files {
 
 impl Files {
     /// Returns the files of `folders`, in ascending precedence; of the usual ones when there are none.
-    /// What they said when they were last right is kept in the folder `state`.
+    /// What they said when they were last right is kept in the folder `keep`.
     #[must_use]
-    pub fn new(folders: &[PathBuf], state: &Path) -> Self {
+    pub fn new(folders: &[PathBuf], keep: &Path) -> Self {
         let folders = if folders.is_empty() {
             FOLDERS.map(PathBuf::from).to_vec()
         } else {
             folders.to_vec()
         };
-        let keep = state.join(KEPT);
+        let keep = keep.join(FILE);
         let mut store = Store::new();
         for (file, text) in kept(&keep) {
             store.remember(&file, text.as_bytes());
@@ -129,10 +129,12 @@ impl Files {
 /// Texts by file.
 type Kept = BTreeMap<String, String>;
 
+/// The folder that they are kept in, unless another one is asked for.
+pub(crate) const KEPT: &str = "/var/lib/ibmgr";
 /// The file that they are kept in.
-const KEPT: &str = "last-good.json";
+const FILE: &str = "last-good.json";
 
-/// Reads what was kept; nothing where that cannot be read, as after a reboot.
+/// Reads what was kept; nothing where that cannot be read, as before the first start.
 fn kept(path: &Path) -> Kept {
     let bytes = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()

@@ -8,6 +8,7 @@ use clap::Parser;
 use ibmgrd_state::ROOT;
 use nix::unistd::{Group, User};
 
+use crate::files::KEPT;
 use crate::office::Access;
 use crate::supervisor::POLL;
 
@@ -33,6 +34,10 @@ pub struct Options {
     /// Folder for the journal and for changes that wait to be confirmed
     #[arg(long, value_name = "DIR", default_value = ROOT)]
     pub state_dir: PathBuf,
+
+    /// Folder for what the files said when they were last right, which outlives a reboot
+    #[arg(long, value_name = "DIR", default_value = KEPT)]
+    pub keep_dir: PathBuf,
 
     /// File that keeps other programs of ibmgr from setting anything meanwhile
     #[arg(long, value_name = "PATH", default_value = "/run/ibmgr/lock")]

@@ -77,7 +77,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     let mut daemon = Daemon {
         clock: Clock::new()?,
         supervisor: Supervisor::new(options.poll_interval()),
-        files: Files::new(&options.folders, &options.state_dir),
+        files: Files::new(&options.folders, &options.keep_dir),
         port,
         place: Place::new(&options.lock, changes.of_daemon(), Path::new("/")),
         changes,

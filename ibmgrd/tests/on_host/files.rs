@@ -72,7 +72,7 @@ fn a_broken_file_takes_no_setting_away() {
 }
 
 #[test]
-fn what_a_broken_file_said_last_counts_after_a_restart_too() {
+fn what_a_broken_file_said_last_counts_after_a_reboot_too() {
     let net = Net::with_veth();
     let home = Home::with("[[link]]\nmatch = { name = \"v0\" }\nmtu = 1400\n");
     let mut daemon = home.start(&[]);
@@ -83,10 +83,12 @@ fn what_a_broken_file_said_last_counts_after_a_restart_too() {
     daemon.signal(Signal::SIGKILL);
     daemon.ended();
     net.run("ip link set v0 mtu 1234");
+    // A reboot empties /run.
+    std::fs::remove_dir_all(home.path("state")).unwrap();
     let mut daemon = home.start(&[]);
     assert_eq!(net.sysfs("v0", "mtu"), "1400");
     assert_eq!(daemon.status().files[0].state, "kept-last-good");
-    let mode = std::fs::metadata(home.path("state/last-good.json")).unwrap();
+    let mode = std::fs::metadata(home.path("keep/last-good.json")).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions());
     assert_eq!(mode & 0o777, 0o600);
     // A file that is gone is not kept, and one that is damaged is none.
@@ -97,7 +99,7 @@ fn what_a_broken_file_said_last_counts_after_a_restart_too() {
     assert_eq!(daemon.status().files, []);
     daemon.signal(Signal::SIGTERM);
     daemon.ended();
-    std::fs::write(home.path("state/last-good.json"), "{ torn").unwrap();
+    std::fs::write(home.path("keep/last-good.json"), "{ torn").unwrap();
     let daemon = home.start(&[]);
     assert!(daemon.status().ok);
 }

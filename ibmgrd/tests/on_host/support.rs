@@ -168,6 +168,8 @@ impl Home {
             .arg(self.path("conf.d"))
             .arg("--socket")
             .arg(self.path("http.sock"))
+            .arg("--keep-dir")
+            .arg(self.path("keep"))
             .arg("--state-dir")
             .arg(self.path("state"))
             .arg("--lock")

@@ -137,6 +137,7 @@ impl Running {
         command.arg("--config-dir").arg(at("conf.d"));
         command.arg("--socket").arg(at("http.sock"));
         command.arg("--state-dir").arg(at("state"));
+        command.arg("--keep-dir").arg(at("keep"));
         command.arg("--lock").arg(at("lock"));
         command.env("NOTIFY_SOCKET", at("notify"));
         command.stdout(Stdio::null()).stderr(Stdio::null());

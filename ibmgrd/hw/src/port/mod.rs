@@ -387,10 +387,11 @@ impl Device<'_> {
                     .map(|number| format!("{}{number}", field.prefix()))
                     .collect())
             }
-            Carrier::OneNapi(_) => {
-                let napis = self.answers.napis.iter().flatten();
-                let count = napis.map(Vec::len).sum::<usize>();
-                Ok((0..count)
+            Carrier::OneNapi(field) => {
+                // A kernel that tells nothing of single instances has none to set.
+                let napis = self.answers.napis.iter().flatten().flatten();
+                let count = napis.filter(|napi| fields::napi(field, napi).is_some());
+                Ok((0..count.count())
                     .map(|number| format!("{NAPI_PREFIX}{number}"))
                     .collect())
             }

@@ -193,17 +193,17 @@ fn refused(guest: &mut Guest) -> Result {
     guest.contains("the MTU of datagrams is told", &words, "mtu = 2044")?;
     ensure!(after.get("cm_told_too_large")? > 0, "nobody was told");
     // It comes back, with connections.
+    let opened = pair.a.counters()?.get("cm_active_opened")?;
     pair.b.bring_up()?;
     pair.a.ns.run("ip route flush cache")?;
     pin(&pair.a, &pair.b)?;
     pair.wait_ready(guest)?;
-    let opened = pair.a.counters()?.get("cm_active_opened")?;
     let line = format!("ping -n -c 1 -W 1 {}", pair.b.v4);
     guest.wait_for("a connection", LIMIT, || {
         let _answer = pair.a.ns.attempt(&line, LIMIT)?;
         Ok((pair.a.counters()?.get("cm_active_opened")? > opened).then_some(()))
     })?;
-    // Requests get lost on the way: no answer, for good.
+    // Replies get lost on the way: no answer, for good. The path query is answered by the own HCA.
     grows(
         guest,
         &pair.a,
@@ -211,11 +211,11 @@ fn refused(guest: &mut Guest) -> Result {
         pair.a.counters()?.get("cm_active_reaped")?,
     )?;
     let before = pair.a.counters()?.get("cm_timeouts")?;
-    guest.vhca(0).fault("mads", "1")?;
-    guest.vhca(0).fault("loss", "1000")?;
+    guest.vhca(1).fault("mads", "1")?;
+    guest.vhca(1).fault("loss", "1000")?;
     let _lost = pair.a.ns.attempt(&line, LIMIT)?;
     let answer = grows(guest, &pair.a, "cm_timeouts", before);
-    guest.vhca(0).fault("loss", "0")?;
+    guest.vhca(1).fault("loss", "0")?;
     answer?;
     pair.wait_reachable(guest)?;
     pair.ping(2, 56)

@@ -100,6 +100,8 @@ fn idle(guest: &mut Guest) -> Result {
         .into_iter()
         .enumerate()
     {
+        // The kernel forgets its neighbours when the carrier goes, and a gratuitous answer makes none.
+        pair.wait_reachable(guest)?;
         let old = address(end)?;
         let rx = 256 << number;
         end.ns.run(&format!("ethtool -G {} rx {rx}", end.dev))?;

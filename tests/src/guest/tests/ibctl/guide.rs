@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `docs/ibctl.md`: what the guide shows happens on a real ib0.
 
+use std::fs;
+
 use crate::guest::ipoib::{Mode, Pair};
 use crate::guest::shown::compare;
 use crate::guest::task::{Fabric, Task};
@@ -19,5 +21,12 @@ const PAGE: &str = include_str!("../../../../../docs/ibctl.md");
 
 fn guide(guest: &mut Guest) -> Result {
     let pair = Pair::stock(guest, Mode::Datagram)?;
+    // An earlier round left files, and the page makes them anew.
+    for entry in fs::read_dir("/tmp")? {
+        let path = entry?.path();
+        if path.is_file() {
+            fs::remove_file(path)?;
+        }
+    }
     compare(guest, &pair.a.ns, "docs/ibctl.md", PAGE, 15)
 }

@@ -7,9 +7,11 @@
 //! - [`files`]: the drop-in folders. [`place`]: the turn, the journal, other programs' marks.
 //! - [`office`]: where every surface asks, who may ask for what, and what is told of it.
 //! - [`http`]: the surface that `ibctl` and other programs ask through, over a unix socket.
+//! - [`dbus`]: the same on the system bus.
 
 pub mod changes;
 pub mod daemon;
+pub mod dbus;
 mod error;
 pub mod files;
 pub mod http;

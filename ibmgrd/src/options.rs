@@ -56,6 +56,10 @@ pub struct Options {
     #[arg(long = "change-group", value_name = "GROUP", value_parser = group)]
     pub groups: Vec<u32>,
 
+    /// Answer on the system bus, too, as org.ibmgr1
+    #[arg(long)]
+    pub dbus: bool,
+
     /// Log each notification, too
     #[arg(long)]
     pub verbose: bool,

@@ -6,6 +6,7 @@ use std::thread;
 use tokio::net::UnixListener;
 use tokio::sync::{oneshot, watch};
 
+use crate::dbus;
 use crate::error::Error;
 use crate::http;
 use crate::office::Office;
@@ -19,6 +20,7 @@ use crate::office::Office;
 pub(crate) fn start(
     office: Office,
     listener: std::os::unix::net::UnixListener,
+    has_bus: bool,
     stopped: watch::Receiver<bool>,
 ) -> Result<oneshot::Receiver<()>, Error> {
     let (ended, end) = oneshot::channel();
@@ -30,10 +32,18 @@ pub(crate) fn start(
         .map_err(Error::io("making the surfaces' event loop"))?;
     let serve = move || {
         runtime.block_on(async {
-            let served = match UnixListener::from_std(listener) {
-                Ok(listener) => http::serve(listener, office, stopped).await,
-                Err(error) => Err(error),
+            let bus = async {
+                if has_bus {
+                    dbus::serve(office.clone(), stopped.clone()).await;
+                }
             };
+            let http = async {
+                match UnixListener::from_std(listener) {
+                    Ok(listener) => http::serve(listener, office.clone(), stopped.clone()).await,
+                    Err(error) => Err(error),
+                }
+            };
+            let ((), served) = tokio::join!(bus, http);
             if let Err(error) = served {
                 tracing::error!(%error, "requests are not answered any more");
             }

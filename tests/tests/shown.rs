@@ -14,9 +14,10 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use serde_json::Value;
 
 /// Documents whose `console` blocks are run, and by which test.
-const RUN: [(&str, &str); 2] = [
+const RUN: [(&str, &str); 3] = [
     ("README.md", "tests/src/guest/tests/readme.rs"),
     ("docs/ibctl.md", "tests/src/guest/tests/ibctl/guide.rs"),
+    ("docs/dbus.md", "ibmgrd/tests/on_host/dbus.rs"),
 ];
 
 /// Documents whose `sh` blocks a test runs as they are, in a machine that has more than our programs.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ibmgr_api::{Desired, Key, Link};
 
-/// Returns the keys that must have been read before [`spread`] and `resolve`: those whose parts the
+/// Returns the keys that must have been read before `resolve`: those whose parts the
 /// device alone knows.
 #[must_use]
 pub fn keys_of_parts(desired: &Desired) -> Vec<Key> {

@@ -101,7 +101,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     let store = daemon.changes.of_host();
     let (office, mut requests) = Office::open(told, store, options.access(), cookie);
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let ended = surfaces::start(office, listener, stopped)?;
+    let ended = surfaces::start(office, listener, options.dbus, stopped)?;
     daemon.manager.tell("READY=1");
     tracing::info!(ms = daemon.ready_ms, "ready");
 

@@ -7,14 +7,14 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use ibmgr_api::{Channel, ErrorCode, Failure, Key, LinkName};
+use ibmgr_api::{ErrorCode, Failure, Key};
 use ibmgrd_engine::{Keys, Query};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::routes::{Shared, usage};
 use super::{Peer, Problem};
-use crate::office::Caller;
+use crate::office::{Caller, channel};
 
 /// Largest body of a request.
 pub(super) const BODY_MAX: usize = 2 * 1024 * 1024;
@@ -173,37 +173,5 @@ impl Select {
         };
         let via = self.via.as_deref().map(channel).transpose()?;
         Ok(Query { keys, via })
-    }
-}
-
-/// Reads the name of a channel.
-pub(super) fn channel(text: &str) -> Result<Channel, Problem> {
-    text.parse().map_err(|_| {
-        let names = Channel::ALL.map(Channel::name).join(", ");
-        Problem::new(
-            ErrorCode::Usage,
-            format!("there is no channel '{text}'; there is {names}"),
-        )
-    })
-}
-
-/// Reads the name of an interface.
-pub(super) fn link(text: &str) -> Result<LinkName, Problem> {
-    text.parse().map_err(|error: ibmgr_api::LinkNameError| {
-        Failure::of(ErrorCode::UnknownLink, &error).into()
-    })
-}
-
-/// Longest reason that is kept for the record, in bytes.
-const WHY_MAX: usize = 256;
-
-/// Takes a reason, if it is not too long.
-pub(super) fn why(why: Option<String>) -> Result<Option<String>, Problem> {
-    match why {
-        Some(why) if why.len() > WHY_MAX => {
-            let what = format!("'why' has more than {WHY_MAX} bytes");
-            Err(Problem::new(ErrorCode::Usage, what))
-        }
-        why => Ok(why),
     }
 }

@@ -14,12 +14,9 @@ use ibmgr_api::status::Status;
 use ibmgrd_config::exported_to_toml;
 
 use super::Problem;
-use super::exchange::{Asker, Body, Names, link, why};
+use super::exchange::{Asker, Body, Names};
 use super::routes::{Shared, usage};
-use crate::office::{Apply, declarations};
-
-/// Most time that a change may wait to be confirmed.
-const CONFIRM_MAX: u64 = 24 * 3600;
+use crate::office::{Apply, CONFIRM_MAX, declarations, link_name, reason};
 
 pub(super) async fn status(
     State(shared): State<Shared>,
@@ -68,7 +65,7 @@ pub(super) async fn apply(
         desired,
         what,
         confirm_within,
-        why: why(body.why)?,
+        why: reason(body.why)?,
     };
     let done = shared.office.apply(&caller, apply).await?;
     let form = done.form();
@@ -120,7 +117,7 @@ pub(super) async fn export(
     Asker(caller): Asker,
     Names(names): Names,
 ) -> Result<Json<ExportForm>, Problem> {
-    let names = names.iter().map(|name| link(name));
+    let names = names.iter().map(|name| link_name(name));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     let exported = shared.office.export(&caller, names).await?;
     Ok(Json(ExportForm {

@@ -10,10 +10,10 @@ use ibmgr_api::{Assignment, ErrorCode, Failure, Key, LinkName, registry};
 use ibmgrd_engine::Keys;
 use serde_json::json;
 
-use super::exchange::{Asker, Body, Select, channel, link, why};
+use super::exchange::{Asker, Body, Select};
 use super::routes::Shared;
 use super::{Problem, routes};
-use crate::office::{Right, Set, tag};
+use crate::office::{Right, Set, channel, link_name, reason, tag};
 
 pub(super) async fn all(
     State(shared): State<Shared>,
@@ -32,7 +32,7 @@ pub(super) async fn one(
     select: Select,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (name, query) = (link(&name)?, select.query(Keys::All)?);
+    let (name, query) = (link_name(&name)?, select.query(Keys::All)?);
     let read = shared.office.link(&caller, &name, &query)?;
     if !select.is_default() {
         return Ok(Json(read).into_response());
@@ -52,7 +52,7 @@ pub(super) async fn set(
     headers: HeaderMap,
     Body(body): Body<KnobsBody>,
 ) -> Result<Response, Problem> {
-    let link = link(&name)?;
+    let link = link_name(&name)?;
     let wants = wants(&link, &body)?;
     let via = body.via.as_deref().map(channel).transpose()?;
     if body.dry_run {
@@ -64,7 +64,7 @@ pub(super) async fn set(
         wants,
         via,
         only_if: only_if(&headers)?,
-        why: why(body.why)?,
+        why: reason(body.why)?,
     };
     let done = shared.office.set(&caller, set).await?;
     match done.failure {

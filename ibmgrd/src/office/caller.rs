@@ -125,7 +125,7 @@ pub struct Caller {
     pub gid: Option<u32>,
     /// The process.
     pub pid: Option<u32>,
-    /// The name on the bus, of the certificate or of the token.
+    /// The name of the certificate or of the token.
     pub name: Option<String>,
     /// What they may do.
     pub grants: Grants,

@@ -32,7 +32,9 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 pub use caller::{Access, Caller, Grants, Right, Scope, Surface};
 use readers::Readers;
 use request::Reply;
-pub use request::{Apply, ApplyDone, RollBackDone, Set, SetDone};
+pub use request::{
+    Apply, ApplyDone, CONFIRM_MAX, RollBackDone, Set, SetDone, channel, link_name, reason,
+};
 pub(crate) use request::{Deed, Request};
 pub(crate) use told::Told;
 
@@ -153,6 +155,18 @@ impl Office {
         self.check(caller, Right::Observe, Some(name))?;
         let read = self.readers.read(|port| port.observe(name, query));
         read.map_err(|error| failed_port(&error))
+    }
+
+    /// Returns the present name of the interface with that index, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read it, or the kernel does not answer.
+    pub fn name_of(&self, caller: &Caller, index: u32) -> Result<Option<LinkName>, Failure> {
+        let name = self.readers.read(|port| port.name_of(index));
+        let name = name.map_err(|error| failed_port(&error))?;
+        self.check(caller, Right::Observe, name.as_ref())?;
+        Ok(name)
     }
 
     /// Reads all interfaces that the caller may read, by index.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ibmgr_api::form::ChangeForm;
 use ibmgr_api::status::Status;
-use ibmgr_api::{Assignment, Channel, Desired, Failure, HostReport, LinkName, Report};
+use ibmgr_api::{Assignment, Channel, Desired, ErrorCode, Failure, HostReport, LinkName, Report};
 use ibmgrd_state::change::{Ended, whole_seconds};
 use tokio::sync::oneshot;
 
@@ -14,6 +14,49 @@ use super::caller::Caller;
 
 /// Whom the answer goes to. Whoever asked may have gone away.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Failure>>;
+
+/// Most seconds that a change may wait to be confirmed.
+pub const CONFIRM_MAX: u64 = 24 * 3600;
+/// Longest reason that is kept for the record, in bytes.
+const WHY_MAX: usize = 256;
+
+/// Checks a reason that is to stand in the record.
+///
+/// # Errors
+///
+/// It is too long.
+pub fn reason(why: Option<String>) -> Result<Option<String>, Failure> {
+    match why {
+        Some(why) if why.len() > WHY_MAX => {
+            let what = format!("'why' has more than {WHY_MAX} bytes");
+            Err(Failure::new(ErrorCode::Usage, what))
+        }
+        why => Ok(why),
+    }
+}
+
+/// Reads the name of a channel.
+///
+/// # Errors
+///
+/// There is none of that name.
+pub fn channel(text: &str) -> Result<Channel, Failure> {
+    text.parse().map_err(|_| {
+        let names = Channel::ALL.map(Channel::name).join(", ");
+        let what = format!("there is no channel '{text}'; there is {names}");
+        Failure::new(ErrorCode::Usage, what)
+    })
+}
+
+/// Reads the name of an interface.
+///
+/// # Errors
+///
+/// None can have that name.
+pub fn link_name(text: &str) -> Result<LinkName, Failure> {
+    let failed = |error: ibmgr_api::LinkNameError| Failure::of(ErrorCode::UnknownLink, &error);
+    text.parse().map_err(failed)
+}
 
 /// Knobs of one interface to be set, all of them or none.
 #[derive(Clone, Debug)]

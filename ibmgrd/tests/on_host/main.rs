@@ -7,9 +7,11 @@
     reason = "a test that cannot go on fails, and says where"
 )]
 
+mod bus;
 mod changes;
 mod client;
 mod command;
+mod dbus;
 mod files;
 mod heal;
 mod http;

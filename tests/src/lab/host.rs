@@ -37,6 +37,22 @@ const TEST_TOOLS: &[Tool] = &[
         program: "pip3",
         package: "python3-pip",
     },
+    Tool {
+        program: "dbus-daemon",
+        package: "dbus",
+    },
+    Tool {
+        program: "busctl",
+        package: "systemd",
+    },
+    Tool {
+        program: "gdbus",
+        package: "libglib2.0-bin",
+    },
+    Tool {
+        program: "/usr/lib/polkit-1/polkitd",
+        package: "polkitd",
+    },
 ];
 
 /// Folders that may hold tools though a plain `su` leaves them out of PATH.

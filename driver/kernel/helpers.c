@@ -234,7 +234,8 @@ netdev_features_t ipoib_h_rx_checksum(void)
 
 netdev_features_t ipoib_h_offloads(bool checksum, bool segment)
 {
-	netdev_features_t features = NETIF_F_SG;
+	/* Datagrams of one flow that arrive together go up the stack as a list, and are single ones again at the socket. */
+	netdev_features_t features = NETIF_F_SG | NETIF_F_GRO_FRAGLIST;
 
 	/* What the driver does itself is cheaper there than in the stack. */
 	if (!checksum)

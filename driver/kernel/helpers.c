@@ -327,11 +327,6 @@ bool ipoib_h_csum_partial(const struct sk_buff *skb)
 	return skb->ip_summed == CHECKSUM_PARTIAL;
 }
 
-unsigned int ipoib_h_skb_frags(const struct sk_buff *skb)
-{
-	return skb_shinfo(skb)->nr_frags;
-}
-
 /* Headers in front of each segment, up to 128 bytes, must be in the linear part; a segment's payload can be in any of the
  * fragments, for each of which a request needs an entry. What is not so is segmented by the stack.
  */
@@ -383,14 +378,22 @@ int ipoib_h_skb_linearize(struct sk_buff *skb)
 	return skb_linearize(skb);
 }
 
-unsigned int ipoib_h_gso_size(const struct sk_buff *skb)
+/* Sums some bytes, which begin after @done of part @part: the linear part, when @head says so, or a fragment. */
+u32 ipoib_h_sum(const struct sk_buff *skb, bool head, unsigned int part, unsigned int done, unsigned int from,
+		unsigned int length)
 {
-	return skb_shinfo(skb)->gso_size;
-}
+	const skb_frag_t *frag;
 
-unsigned int ipoib_h_gso_segs(const struct sk_buff *skb)
-{
-	return skb_shinfo(skb)->gso_segs;
+	if (head && !part--)
+		return done + length <= skb_headlen(skb) ? csum_partial(skb->data + done, length, 0) :
+							   skb_checksum(skb, from, length, 0);
+	if (part >= skb_shinfo(skb)->nr_frags)
+		return skb_checksum(skb, from, length, 0);
+	frag = &skb_shinfo(skb)->frags[part];
+	/* Mostly it is one piece, which needs no walk through all of them. There is no high memory on x86-64. */
+	if (done + length <= skb_frag_size(frag))
+		return csum_partial(skb_frag_address(frag) + done, length, 0);
+	return skb_checksum(skb, from, length, 0);
 }
 
 unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb)

@@ -72,7 +72,6 @@ void ipoib_h_buffer_free(struct page_pool *pool, void *buffer);
 struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int headroom, unsigned int bytes);
 void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
 bool ipoib_h_csum_partial(const struct sk_buff *skb);
-unsigned int ipoib_h_skb_frags(const struct sk_buff *skb);
 /* A large packet: offsets from its first byte, bytes of its headers, payload of a segment. */
 struct ipoib_h_train {
 	u32 mss;
@@ -88,8 +87,8 @@ bool ipoib_h_map_header(struct ib_device *hca, void *data, size_t size, u64 *add
 bool ipoib_h_checksum(struct sk_buff *skb);
 void ipoib_h_max_segments(struct net_device *dev, unsigned int segments);
 int ipoib_h_skb_linearize(struct sk_buff *skb);
-unsigned int ipoib_h_gso_size(const struct sk_buff *skb);
-unsigned int ipoib_h_gso_segs(const struct sk_buff *skb);
+u32 ipoib_h_sum(const struct sk_buff *skb, bool head, unsigned int part, unsigned int done, unsigned int from,
+		unsigned int length);
 unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb);
 int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sge, u32 lkey);
 void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge, unsigned int count);

@@ -28,6 +28,15 @@ pub struct Headers {
     pub tcp: bool,
 }
 
+/// Sums of what all pieces have in common, over 16-bit words: see [`Headers::sums`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sums {
+    /// Of the IPv4 header; `None` for IPv6, whose header has no checksum.
+    network: Option<u32>,
+    /// Of the pseudo header and the transport header.
+    transport: u32,
+}
+
 /// One piece of the payload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Piece {
@@ -44,94 +53,118 @@ pub struct Piece {
 }
 
 impl Headers {
-    /// Turns a copy of the large packet's headers into those of a piece. False: they are no headers of TCP or UDP over
-    /// IPv4 or IPv6, or are cut.
+    /// Sums what the headers of all pieces have in common: everything but lengths, IP identification, sequence number,
+    /// flags and checksums. `None`: they are no headers of TCP or UDP over IPv4 or IPv6, or are cut.
     #[must_use]
-    pub fn write(&self, headers: &mut [u8], piece: Piece) -> bool {
-        self.try_write(headers, piece).is_some()
+    pub fn sums(&self, headers: &[u8]) -> Option<Sums> {
+        let headers = headers.get(..self.length)?;
+        let network = headers.get(self.ip..self.transport)?;
+        let transport = headers.get(self.transport..)?;
+        let (network, addresses) = match network.first()? >> 4 {
+            4 => {
+                // Without total length, identification and checksum.
+                let own = sum(sum(0, network.get(..2)?), network.get(6..10)?);
+                let addresses = sum(0, network.get(12..20)?);
+                let rest = sum(0, network.get(20..)?);
+                (Some(add(add(own, addresses), rest)), addresses)
+            }
+            6 => (None, sum(0, network.get(8..40)?)),
+            _ => return None,
+        };
+        let protocol = if self.tcp { TCP } else { UDP };
+        let mut total = add(addresses, u32::from(swap(u16::from(protocol))));
+        total = sum(total, transport.get(..4)?);
+        if self.tcp {
+            // Without sequence number, offset with flags, and checksum.
+            total = sum(total, transport.get(8..12)?);
+            total = sum(total, transport.get(14..16)?);
+            total = sum(total, transport.get(18..)?);
+        }
+        Some(Sums {
+            network,
+            transport: total,
+        })
     }
 
-    fn try_write(&self, headers: &mut [u8], piece: Piece) -> Option<()> {
+    /// Turns a copy of the large packet's headers into those of a piece. False: they are not what they were summed as, or
+    /// the piece is too long.
+    #[must_use]
+    pub fn write(&self, headers: &mut [u8], sums: &Sums, piece: Piece) -> bool {
+        self.try_write(headers, sums, piece).is_some()
+    }
+
+    fn try_write(&self, headers: &mut [u8], sums: &Sums, piece: Piece) -> Option<()> {
         let headers = headers.get_mut(..self.length)?;
         let after_ip = self.length.checked_sub(self.transport)?;
         let (before, transport) = headers.split_at_mut_checked(self.transport)?;
         let network = before.get_mut(self.ip..)?;
         let bytes = u32::try_from(after_ip).ok()?.checked_add(piece.length)?;
-        let mut sum = match network.first()? >> 4 {
-            4 => Self::write_v4(network, bytes, piece.index)?,
-            6 => Self::write_v6(network, bytes)?,
-            _ => return None,
-        };
-        sum = add(sum, u32::from(swap(bytes as u16)));
-        sum = add(
-            sum,
-            u32::from(swap(u16::from(if self.tcp { TCP } else { UDP }))),
-        );
-        sum = add(sum, piece.sum);
+        match sums.network {
+            Some(common) => Self::write_v4(network, common, bytes, piece.index)?,
+            None => Self::write_v6(network, bytes)?,
+        }
+        let total = add(sums.transport, u32::from(swap(bytes as u16)));
+        let total = add(total, piece.sum);
         if self.tcp {
-            Self::write_tcp(transport, piece, sum)
+            Self::write_tcp(transport, piece, total)
         } else {
-            Self::write_udp(transport, bytes, sum)
+            Self::write_udp(transport, bytes, total)
         }
     }
 
-    /// Returns the sum of the addresses.
-    fn write_v4(header: &mut [u8], bytes: u32, index: u32) -> Option<u32> {
-        let total = bytes.checked_add(u32::try_from(header.len()).ok()?)?;
-        let id = be16(header, 4)?.wrapping_add(index as u16);
-        put16(header, 2, u16::try_from(total).ok()?)?;
-        put16(header, 4, id)?;
-        put16(header, 10, 0)?;
-        let checksum = !fold(sum(0, header));
-        header
-            .get_mut(10..12)?
-            .copy_from_slice(&checksum.to_ne_bytes());
-        Some(sum(0, header.get(12..20)?))
+    fn write_v4(header: &mut [u8], common: u32, bytes: u32, index: u32) -> Option<()> {
+        let total = u32::try_from(header.len()).ok()?.checked_add(bytes)?;
+        let total = u16::try_from(total).ok()?;
+        let header: &mut [u8; 12] = header.first_chunk_mut()?;
+        let length: &mut [u8; 4] = header.get_mut(2..6)?.first_chunk_mut()?;
+        let [_, _, high, low] = *length;
+        let id = u16::from_be_bytes([high, low]).wrapping_add(index as u16);
+        let ([a, b], [c, d]) = (total.to_be_bytes(), id.to_be_bytes());
+        *length = [a, b, c, d];
+        let sum = add(common, u32::from(swap(total)));
+        let checksum: &mut [u8; 2] = header.get_mut(10..12)?.first_chunk_mut()?;
+        *checksum = (!fold(add(sum, u32::from(swap(id))))).to_ne_bytes();
+        Some(())
     }
 
-    fn write_v6(header: &mut [u8], bytes: u32) -> Option<u32> {
+    fn write_v6(header: &mut [u8], bytes: u32) -> Option<()> {
         let extensions = u32::try_from(header.len().checked_sub(40)?).ok()?;
-        put16(
-            header,
-            4,
-            u16::try_from(bytes.checked_add(extensions)?).ok()?,
-        )?;
-        Some(sum(0, header.get(8..40)?))
+        let length = u16::try_from(bytes.checked_add(extensions)?).ok()?;
+        put16(header, 4, length)
     }
 
-    fn write_tcp(header: &mut [u8], piece: Piece, mut total: u32) -> Option<()> {
+    fn write_tcp(header: &mut [u8], piece: Piece, total: u32) -> Option<()> {
+        // Of known length: no bound is checked below.
+        let header: &mut [u8; 20] = header.first_chunk_mut()?;
         let sequence: &mut [u8; 4] = header.get_mut(4..8)?.first_chunk_mut()?;
         *sequence = u32::from_be_bytes(*sequence)
             .wrapping_add(piece.offset)
             .to_be_bytes();
-        let flags = header.get_mut(13)?;
+        let mut total = add(total, u32::from_ne_bytes(*sequence));
+        let offset: &mut [u8; 2] = header.get_mut(12..14)?.first_chunk_mut()?;
+        let [_, flags] = offset;
         if !piece.last {
             *flags &= !(FIN | PSH);
         }
         if piece.index > 0 {
             *flags &= !CWR;
         }
-        put16(header, 16, 0)?;
-        total = sum(total, header);
-        let checksum = !fold(total);
-        header
-            .get_mut(16..18)?
-            .copy_from_slice(&checksum.to_ne_bytes());
+        total = add(total, u32::from(u16::from_ne_bytes(*offset)));
+        let checksum: &mut [u8; 2] = header.get_mut(16..18)?.first_chunk_mut()?;
+        *checksum = (!fold(total)).to_ne_bytes();
         Some(())
     }
 
-    fn write_udp(header: &mut [u8], bytes: u32, mut total: u32) -> Option<()> {
-        put16(header, 4, u16::try_from(bytes).ok()?)?;
-        put16(header, 6, 0)?;
-        total = sum(total, header);
+    fn write_udp(header: &mut [u8], bytes: u32, total: u32) -> Option<()> {
+        let length = u16::try_from(bytes).ok()?;
+        let own: &mut [u8; 4] = header.get_mut(4..8)?.first_chunk_mut()?;
         // 0 would say that there is no checksum.
-        let checksum = match !fold(total) {
+        let checksum = match !fold(add(total, u32::from(swap(length)))) {
             0 => 0xffff,
             other => other,
         };
-        header
-            .get_mut(6..8)?
-            .copy_from_slice(&checksum.to_ne_bytes());
+        let ([a, b], [c, d]) = (length.to_be_bytes(), checksum.to_ne_bytes());
+        *own = [a, b, c, d];
         Some(())
     }
 }
@@ -139,13 +172,6 @@ impl Headers {
 /// A number in network order, as a word in memory order.
 const fn swap(value: u16) -> u16 {
     u16::from_ne_bytes(value.to_be_bytes())
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|two| u16::from_be_bytes(*two))
 }
 
 fn put16(bytes: &mut [u8], at: usize, value: u16) -> Option<()> {

@@ -84,8 +84,15 @@ pub const fn encap(ether_type: u16) -> [u8; ENCAP_LEN] {
 }
 
 /// A link-layer address: flags, queue pair number and GID.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Address(pub [u8; ADDRESS_LEN]);
+
+/// By words: the kernel's `memcmp` goes byte by byte, for each packet.
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.words() == other.words()
+    }
+}
 
 impl Address {
     /// Flag of the first byte: the interface takes connected-mode (RC) connections (RFC 4755, 3.1).
@@ -99,6 +106,15 @@ impl Address {
         Self([
             flags, high, mid, low, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p,
         ])
+    }
+
+    const fn words(&self) -> (u64, u64, u32) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = self.0;
+        (
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
+            u32::from_ne_bytes([q, r, s, t]),
+        )
     }
 
     /// Returns the 24-bit queue pair number.

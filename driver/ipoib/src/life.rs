@@ -43,7 +43,14 @@ pub fn init(dev: &Dev) -> Result {
         rx::poll,
         Rx::default(),
     )?;
-    let send = CqNapi::new(dev, hca, rings.tx, vector.wrapping_add(1), tx::poll, ())?;
+    let send = CqNapi::new(
+        dev,
+        hca,
+        rings.tx,
+        vector.wrapping_add(1),
+        tx::poll,
+        tx::Wcs::default(),
+    )?;
     let max_sge = hca.send_entries();
     let size = QpSize {
         send: rings.tx,

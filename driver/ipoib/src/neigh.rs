@@ -44,10 +44,13 @@ pub struct Table {
 /// Returns the address under which a destination is kept: without flags, and with the queue pair number that multicast
 /// packets carry.
 pub fn key(address: &Address, pkey: u16) -> Address {
-    let mut gid = address.gid();
     if !address.is_multicast() {
-        return Address::new(0, address.qpn(), gid);
+        let mut own = *address;
+        let Address([flags, ..]) = &mut own;
+        *flags = 0;
+        return own;
     }
+    let mut gid = address.gid();
     // The stack maps IP groups to GIDs with the P_Key that the broadcast address had at that time.
     let [high, low] = pkey.to_be_bytes();
     let [_, _, _, _, a, b, ..] = &mut gid;

@@ -27,7 +27,7 @@ use crate::neigh::Table;
 use crate::rx::Rx;
 use crate::stats::Counters;
 use crate::tx::Tx;
-use crate::{event, path};
+use crate::{event, path, tx};
 
 /// An interface as the kernel sees it.
 pub type Dev = Device<Port>;
@@ -56,7 +56,7 @@ pub struct Verbs {
     /// The queue pair.
     pub qp: Arc<Qp>,
     /// Send completions.
-    pub send: CqNapi<Port, ()>,
+    pub send: CqNapi<Port, tx::Wcs>,
     /// Receive completions.
     pub recv: CqNapi<Port, Rx>,
     /// The queue pair is ready and the pollers run.

@@ -10,20 +10,23 @@ use kernel::skb::{PacketType, Skb};
 use kernel::verbs::Wc;
 
 use crate::port::{Dev, Port};
+use crate::tx::Wcs;
 
 /// What the receive poller owns.
 #[derive(Default)]
 pub struct Rx {
     /// The receive queue, from `init` to `uninit`.
     pub queue: Option<RecvQueue>,
+    /// Room for completions.
+    wcs: Wcs,
 }
 
 /// Serves receive completions.
 pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
     let port = dev.data();
     let counters = &port.counters;
+    let wcs = &mut rx.wcs;
     let Some(queue) = &mut rx.queue else { return 0 };
-    let mut wcs = [Wc::default(); 16];
     let mut done = 0_u32;
     counters.rx_polls.add(1);
     while done < budget {

@@ -111,7 +111,7 @@ fn submit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) -> Outcome {
     match &mut neigh.state {
         State::Ready(ah) => {
             let ah = ah.clone();
-            return send(dev, tx, skb, (&ah, to.qpn()), more);
+            return send(dev, tx, skb, (ah, to.qpn()), more);
         }
         State::Waiting { queue, asked } => {
             let group = to.is_multicast();
@@ -149,7 +149,7 @@ fn submit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) -> Outcome {
 }
 
 /// Puts a packet into the chain, with its link-layer address still in front.
-fn send(dev: &Dev, tx: &mut Tx, mut skb: Skb, (ah, qpn): (&Arc<Ah>, u32), more: bool) -> Outcome {
+fn send(dev: &Dev, tx: &mut Tx, mut skb: Skb, (ah, qpn): (Arc<Ah>, u32), more: bool) -> Outcome {
     let counters = &dev.data().counters;
     let hca = &dev.data().hca;
     let qkey = tx.qkey;
@@ -270,11 +270,13 @@ fn wake(dev: &Dev, tx: &Tx, queue: &SendQueue, counters: &Counters) {
     }
 }
 
+/// What the send poller owns: room for completions, which would be filled with zeros for each poll if it were on the stack.
+pub type Wcs = [Wc; 16];
+
 /// Serves send completions.
-pub fn poll(dev: &Dev, poll: &Poll, _state: &mut (), budget: u32) -> u32 {
+pub fn poll(dev: &Dev, poll: &Poll, wcs: &mut Wcs, budget: u32) -> u32 {
     let port = dev.data();
     let counters = &port.counters;
-    let mut wcs = [Wc::default(); 16];
     let mut done = 0_u32;
     let mut freed = SkbQueue::default();
     loop {

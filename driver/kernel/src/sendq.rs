@@ -59,10 +59,9 @@ pub(crate) struct Request {
 }
 
 /// Where a packet goes.
-#[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct Target {
     /// Address handle.
-    pub ah: &'a Arc<Ah>,
+    pub ah: Arc<Ah>,
     /// Queue pair number.
     pub qpn: u32,
     /// Q_Key.
@@ -199,7 +198,7 @@ impl SendQueue {
     ///
     /// `EBUSY` when the ring or the chain is full, `EIO` when the packet can't be mapped, `EMSGSIZE` when it has more
     /// parts than a request takes. The packet is dropped.
-    pub fn push(&mut self, mut skb: Skb, to: Target<'_>, header: u32) -> Result<u32> {
+    pub fn push(&mut self, mut skb: Skb, to: Target, header: u32) -> Result<u32> {
         let limit = self.max_sge.saturating_sub(1);
         if skb.fragments() > limit {
             skb.linearize().map_err(|_| Errno::EMSGSIZE)?;
@@ -254,7 +253,7 @@ impl SendQueue {
             large: (header > 0).then_some((head, header, mss)),
         };
         slot.skb = Some(skb);
-        slot.ah = Some(to.ah.clone());
+        slot.ah = Some(to.ah);
         self.chain(pending, position, &request);
         Ok(bytes)
     }

@@ -4,7 +4,7 @@
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use bindings::sk_buff;
+use bindings::{sk_buff, skb_shared_info};
 
 use crate::error::{Errno, Result};
 
@@ -54,6 +54,15 @@ impl Skb {
         unsafe { self.0.as_ref() }
     }
 
+    fn shared(&self) -> &skb_shared_info {
+        // SAFETY: a buffer ends with this structure; on 64-bit kernels `end` is the offset of that from its start
+        // (skb_end_pointer of include/linux/skbuff.h).
+        unsafe {
+            let start = self.raw().head.add(self.raw().end as usize);
+            &*start.cast::<skb_shared_info>()
+        }
+    }
+
     /// Returns the number of bytes, fragments included.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "no packet is empty")]
@@ -83,8 +92,7 @@ impl Skb {
     /// Returns the number of fragments.
     #[must_use]
     pub fn fragments(&self) -> u32 {
-        // SAFETY: the packet is valid.
-        unsafe { bindings::ipoib_h_skb_frags(self.as_ptr()) }
+        u32::from(self.shared().nr_frags)
     }
 
     /// Removes bytes from the front; false when the linear part is too short.
@@ -121,15 +129,13 @@ impl Skb {
     /// Returns the payload bytes of one segment, 0 when the packet is not to be segmented.
     #[must_use]
     pub fn gso_size(&self) -> u32 {
-        // SAFETY: the packet is valid.
-        unsafe { bindings::ipoib_h_gso_size(self.as_ptr()) }
+        u32::from(self.shared().gso_size)
     }
 
     /// Returns the number of packets on the wire.
     #[must_use]
     pub fn segments(&self) -> u32 {
-        // SAFETY: the packet is valid.
-        unsafe { bindings::ipoib_h_gso_segs(self.as_ptr()) }.max(1)
+        u32::from(self.shared().gso_segs).max(1)
     }
 
     /// Returns the bytes of a TCP packet before its payload, from the first byte of the packet on.

@@ -4,7 +4,7 @@
 
 use bindings::ib_sge;
 use ipoib_core::limits::BATCH_LIMIT;
-use ipoib_core::segment::{Headers, MAX_HEADER, Piece};
+use ipoib_core::segment::{Headers, MAX_HEADER, Piece, Sums};
 
 use crate::alloc::{Arc, Context, KArray, KBox};
 use crate::error::{Errno, Result};
@@ -82,6 +82,7 @@ pub struct Train {
     qpn: u32,
     qkey: u32,
     headers: Headers,
+    sums: Sums,
     mss: u32,
     payload: u32,
     bytes: u32,
@@ -116,7 +117,7 @@ impl SendQueue {
     ///
     /// `EBUSY` when the ring has no room for all of it, `EMSGSIZE` when it is no packet that can be cut, or makes more
     /// than [`MAX_TRAIN`], `ENOMEM`, `EIO` when it can't be mapped. The packet is dropped.
-    pub fn begin(&mut self, skb: Skb, to: Target<'_>) -> Result<Train> {
+    pub fn begin(&mut self, skb: Skb, to: Target) -> Result<Train> {
         let mut shape = bindings::ipoib_h_train::default();
         // SAFETY: the packet is valid.
         let is_train = unsafe { bindings::ipoib_h_shape(skb.as_ptr(), &raw mut shape) };
@@ -133,6 +134,7 @@ impl SendQueue {
         if !is_train || !fits || payload == 0 || segments > MAX_TRAIN || parts > self.max_sge {
             return Err(Errno::EMSGSIZE);
         }
+        let sums = headers.sums(skb.head()).ok_or(Errno::EMSGSIZE)?;
         if self.free() < segments {
             return Err(Errno::EBUSY);
         }
@@ -141,10 +143,11 @@ impl SendQueue {
         let bytes = skb.len();
         Ok(Train {
             load: Some((skb, mapping)),
-            ah: to.ah.clone(),
+            ah: to.ah,
             qpn: to.qpn,
             qkey: to.qkey,
             headers,
+            sums,
             mss: shape.mss,
             payload,
             bytes,
@@ -194,15 +197,32 @@ impl SendQueue {
         };
         header.copy_from_slice(original);
         let from = (size as u32).saturating_add(train.offset);
+        while mapping
+            .sges
+            .get(train.entry)
+            .is_some_and(|part| part.length <= train.done)
+        {
+            train.entry = train.entry.wrapping_add(1);
+            train.done = 0;
+        }
         let piece = Piece {
             index: train.index,
             offset: train.offset,
             length,
             last,
             // SAFETY: the packet is valid and has these bytes.
-            sum: unsafe { bindings::skb_checksum(skb.as_ptr(), from as i32, length as i32, 0) },
+            sum: unsafe {
+                bindings::ipoib_h_sum(
+                    skb.as_ptr(),
+                    mapping.head,
+                    train.entry as u32,
+                    train.done,
+                    from,
+                    length,
+                )
+            },
         };
-        if !train.headers.write(header, piece) {
+        if !train.headers.write(header, &train.sums, piece) {
             return Err(Errno::EMSGSIZE);
         }
         let pd = self.qp.pd();

@@ -107,6 +107,11 @@ impl Drop for Ah {
 #[derive(Clone, Copy)]
 pub struct Wc(bindings::ib_wc);
 
+// SAFETY: its pointers are compared and not followed, but for `wr_cqe`, which is a number here.
+unsafe impl Send for Wc {}
+// SAFETY: as above.
+unsafe impl Sync for Wc {}
+
 impl Default for Wc {
     fn default() -> Self {
         // SAFETY: all fields may be zero.

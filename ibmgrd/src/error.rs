@@ -35,9 +35,25 @@ pub enum Error {
         /// The socket.
         socket: PathBuf,
     },
+    /// TLS can't be had, or nobody could ask, or everybody.
+    #[error("{}: {what}", .path.display())]
+    Tcp {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
 }
 
 impl Error {
+    /// Returns what is wrong with a file for TLS.
+    pub(crate) fn tcp(path: &std::path::Path, what: impl Into<String>) -> Self {
+        Self::Tcp {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+
     /// Returns a function that says what was tried.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
@@ -49,6 +65,7 @@ impl Error {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Watch(_) | Self::Namespace(_) | Self::Io { .. } => ErrorCode::Kernel,
+            Self::Tcp { .. } => ErrorCode::BadValue,
             Self::Running { .. } => ErrorCode::Refused,
         }
     }

@@ -9,6 +9,7 @@ use ibmgrd_state::ROOT;
 use nix::unistd::{Group, User};
 
 use crate::files::KEPT;
+use crate::http::TcpOptions;
 use crate::office::Access;
 use crate::supervisor::POLL;
 
@@ -59,6 +60,10 @@ pub struct Options {
     /// Answer on the system bus, too, as org.ibmgr1
     #[arg(long)]
     pub dbus: bool,
+
+    /// Where to answer over TLS.
+    #[command(flatten)]
+    pub tcp: TcpOptions,
 
     /// Log each notification, too
     #[arg(long)]

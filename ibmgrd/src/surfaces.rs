@@ -20,6 +20,7 @@ use crate::office::Office;
 pub(crate) fn start(
     office: Office,
     listener: std::os::unix::net::UnixListener,
+    tcp: Option<(Vec<std::net::TcpListener>, http::Tls)>,
     has_bus: bool,
     stopped: watch::Receiver<bool>,
 ) -> Result<oneshot::Receiver<()>, Error> {
@@ -38,10 +39,8 @@ pub(crate) fn start(
                 }
             };
             let http = async {
-                match UnixListener::from_std(listener) {
-                    Ok(listener) => http::serve(listener, office.clone(), stopped.clone()).await,
-                    Err(error) => Err(error),
-                }
+                let listener = UnixListener::from_std(listener)?;
+                http::serve(listener, tcp, office.clone(), stopped.clone()).await
             };
             let ((), served) = tokio::join!(bus, http);
             if let Err(error) = served {

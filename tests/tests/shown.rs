@@ -14,10 +14,11 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use serde_json::Value;
 
 /// Documents whose `console` blocks are run, and by which test.
-const RUN: [(&str, &str); 3] = [
+const RUN: [(&str, &str); 4] = [
     ("README.md", "tests/src/guest/tests/readme.rs"),
     ("docs/ibctl.md", "tests/src/guest/tests/ibctl/guide.rs"),
     ("docs/dbus.md", "ibmgrd/tests/on_host/dbus.rs"),
+    ("docs/security.md", "ibmgrd/tests/on_host/tls.rs"),
 ];
 
 /// Documents whose `sh` blocks a test runs as they are, in a machine that has more than our programs.

@@ -65,6 +65,8 @@ pub async fn run(options: &Options) -> Result<(), Error> {
             Some(Unlinked(&options.socket)),
         ),
     };
+    let tcp = http::listen_tcp(&options.tcp)?;
+    let tls = tcp.as_ref().map(|(_, tls)| tls.clone());
     // Before anything is looked at: what changes from here on is told.
     let watch = readable(Watch::open()?);
     let mut watch = watch.map_err(Error::io("watching the kernel's notifications"))?;
@@ -101,7 +103,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     let store = daemon.changes.of_host();
     let (office, mut requests) = Office::open(told, store, options.access(), cookie);
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let ended = surfaces::start(office, listener, options.dbus, stopped)?;
+    let ended = surfaces::start(office, listener, tcp, options.dbus, stopped)?;
     daemon.manager.tell("READY=1");
     tracing::info!(ms = daemon.ready_ms, "ready");
 
@@ -117,7 +119,12 @@ pub async fn run(options: &Options) -> Result<(), Error> {
                 readable.clear_ready();
                 daemon.drain(&mut readable.get_inner_mut().0)?;
             }
-            _ = hangup.recv() => daemon.reload(Daemon::settle),
+            _ = hangup.recv() => {
+                if let Some(tls) = &tls {
+                    tls.reload();
+                }
+                daemon.reload(Daemon::settle);
+            }
             Some(request) = requests.recv() => daemon.take(request),
             () = daemon.clock.wait(wake) => {}
         }

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use tokio_stream::wrappers::BroadcastStream;
@@ -12,6 +13,7 @@ use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::Problem;
+use super::asker::Shown;
 use super::exchange::Asker;
 use super::routes::Shared;
 
@@ -21,8 +23,15 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub(super) async fn events(
     State(shared): State<Shared>,
     Asker(caller): Asker,
+    shown: Option<Extension<Shown>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let events = BroadcastStream::new(shared.office.subscribe(&caller)?).map(|record| {
+    let records = BroadcastStream::new(shared.office.subscribe(&caller)?);
+    // What is asked for at once is looked at at once; this goes on.
+    let records = records.take_while(move |_| {
+        let still = shown.as_ref().map(|Extension(shown)| shown.holds());
+        still.unwrap_or(true)
+    });
+    let events = records.map(|record| {
         let event = match record {
             Ok(record) => Event::default()
                 .event(record.kind.name())

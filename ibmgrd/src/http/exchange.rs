@@ -12,8 +12,8 @@ use ibmgrd_engine::{Keys, Query};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::Problem;
 use super::routes::{Shared, usage};
-use super::{Peer, Problem};
 use crate::office::{Caller, channel};
 
 /// Largest body of a request.
@@ -30,11 +30,11 @@ impl FromRequestParts<Shared> for Asker {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
-        // A connection without one is nobody's: it may read only.
-        let peer = parts.extensions.get::<Peer>().copied().unwrap_or_default();
         check_namespace(&parts.headers, shared)?;
-        let access = shared.office.access();
-        Ok(Self(access.peer(peer.uid, peer.gid, peer.pid)))
+        let caller = parts.extensions.get::<Caller>().cloned();
+        // Each request has one before it comes here.
+        let nobody = || Problem::new(ErrorCode::Internal, "nobody is known to ask");
+        caller.map(Self).ok_or_else(nobody)
     }
 }
 

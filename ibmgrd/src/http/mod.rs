@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! HTTP/1.1 over a unix socket: who asks is known by the socket, not by what is sent.
+//! HTTP/1.1 over a unix socket, where who asks is known by the socket, and where it is configured over
+//! TCP with TLS, where a token or a certificate says so.
 //!
-//! Whoever may connect may read; the socket's mode decides who may. Changing takes root, the daemon's own
-//! user, or a user or group that it was started with.
+//! Whoever may connect to the unix socket may read; its mode decides who may. Changing takes root, the
+//! daemon's own user, or a user or group that it was started with. Over TLS nothing goes without a right.
 
+mod asker;
+mod credentials;
 mod events;
 mod exchange;
 mod host;
@@ -12,6 +15,7 @@ mod metrics;
 mod problem;
 mod repeat;
 mod routes;
+mod tcp;
 
 use std::fs;
 use std::io;
@@ -21,47 +25,34 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::{UnixListener, UnixStream};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use crate::error::Error;
 use crate::office::Office;
+use asker::{Origin, Peer};
 use problem::Problem;
 pub use routes::ROUTES;
-
-/// Who is at the other end of a connection, as the kernel says (`SO_PEERCRED`, unix(7)).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Peer {
-    uid: Option<u32>,
-    gid: Option<u32>,
-    pid: Option<u32>,
-}
-
-impl Peer {
-    fn of(stream: &UnixStream) -> Self {
-        // One that is gone already may read at most.
-        let Ok(peer) = stream.peer_cred() else {
-            return Self::default();
-        };
-        Self {
-            uid: Some(peer.uid()),
-            gid: Some(peer.gid()),
-            pid: peer.pid().and_then(|pid| pid.try_into().ok()),
-        }
-    }
-}
+pub use tcp::TcpOptions;
+pub(crate) use tcp::{Tls, listen as listen_tcp};
 
 /// Connections that are open at a time.
 const CONNECTIONS: usize = 2048;
 /// How long the head of a request may take, and a connection may be idle.
 const HEAD_TIME: Duration = Duration::from_secs(60);
+/// The same over TLS: far fewer are known, and strangers can connect.
+const TCP_CONNECTIONS: usize = 1024;
+const TCP_HEAD_TIME: Duration = Duration::from_secs(8);
 /// Bytes that are read ahead, or wait to be written, of a connection.
 const BUFFER: usize = 16 * 1024;
 /// How long requests that are worked on may take at the end.
@@ -103,58 +94,115 @@ pub fn listen(path: &Path) -> Result<unix::UnixListener, Error> {
     Ok(listener)
 }
 
-/// Answers requests until `stopped` says so.
+/// Answers requests at the unix socket, and over TLS where it is configured, until `stopped` says so.
 ///
 /// # Errors
 ///
-/// The socket cannot be served.
-pub async fn serve(
+/// A socket cannot be served.
+pub(crate) async fn serve(
     listener: UnixListener,
+    tcp: Option<(Vec<std::net::TcpListener>, Tls)>,
     office: Office,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let router = routes::router(office, stopped.clone());
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let graceful = GracefulShutdown::new();
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(BUFFER);
-    loop {
-        let next = async {
+    let server = Server {
+        router: routes::router(office, stopped.clone()),
+        graceful: Arc::new(GracefulShutdown::new()),
+    };
+    let mut surfaces = JoinSet::new();
+    surfaces.spawn(server.clone().local(listener));
+    if let Some((listeners, tls)) = tcp {
+        // All addresses share them.
+        let places = Arc::new(Semaphore::new(TCP_CONNECTIONS));
+        for listener in listeners {
+            let listener = TcpListener::from_std(listener)?;
+            let (tls, places) = (tls.clone(), Arc::clone(&places));
+            surfaces.spawn(server.clone().remote(listener, tls, places));
+        }
+    }
+    // An error says that the loop is gone, which is an end, too.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+    // Nobody is taken any more; whoever was is answered.
+    surfaces.shutdown().await;
+    if let Some(graceful) = Arc::into_inner(server.graceful) {
+        let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+    }
+    Ok(())
+}
+
+/// What all surfaces of HTTP share.
+#[derive(Clone)]
+struct Server {
+    router: Router,
+    graceful: Arc<GracefulShutdown>,
+}
+
+impl Server {
+    async fn local(self, listener: UnixListener) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
             // Further ones wait in the socket's backlog.
             let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            next = next => next,
-            // An error says that the loop is gone, which is an end, too.
-            _ = stopped.wait_for(|stopped| *stopped) => break,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Such as too many open files: that passes.
-                tracing::warn!(%error, "a connection was not taken");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+            let Some((stream, _)) = taken(listener.accept().await).await else {
                 continue;
-            }
-        };
-        let peer = Peer::of(&stream);
-        let router = router.clone();
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            router.clone().oneshot(request)
-        });
-        let connection = http.serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            // Clients go away as they like.
-            let _ = connection.await;
-            drop(place);
-        });
+            };
+            let origin = Origin::Local(Peer::of(&stream));
+            let watcher = self.graceful.watcher();
+            let router = self.router.clone();
+            tokio::spawn(async move {
+                answer(stream, origin, router, HEAD_TIME, watcher).await;
+                drop(place);
+            });
+        }
     }
-    drop(listener);
-    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
-    Ok(())
+
+    async fn remote(self, listener: TcpListener, tls: Tls, places: Arc<Semaphore>) {
+        loop {
+            let place = Arc::clone(&places).acquire_owned().await;
+            let Some((stream, _)) = taken(listener.accept().await).await else {
+                continue;
+            };
+            let (tls, router) = (tls.clone(), self.router.clone());
+            let watcher = self.graceful.watcher();
+            tokio::spawn(async move {
+                // In a task of its own: nobody waits for a slow handshake of another.
+                if let Some((stream, pass)) = tls.accept(stream).await {
+                    let origin = Origin::Remote(pass);
+                    answer(stream, origin, router, TCP_HEAD_TIME, watcher).await;
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Returns an accepted connection; waits a little when it failed.
+async fn taken<T>(accepted: io::Result<T>) -> Option<T> {
+    match accepted {
+        Ok(taken) => Some(taken),
+        Err(error) => {
+            // Such as too many open files: that passes.
+            tracing::warn!(%error, "a connection was not taken");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            None
+        }
+    }
+}
+
+/// Answers all requests of one connection.
+async fn answer<S>(stream: S, origin: Origin, router: Router, head_time: Duration, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(origin.clone());
+        router.clone().oneshot(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(head_time)
+        .max_buf_size(BUFFER);
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    // Clients go away as they like.
+    let _ = watcher.watch(connection).await;
 }

@@ -14,9 +14,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use ibmgr_api::ErrorCode;
 
+use super::Problem;
 use super::exchange::body;
 use super::routes::{Shared, usage};
-use super::{Peer, Problem};
+use crate::office::{Caller, Surface};
 
 /// How long an answer is kept.
 const KEEP: Duration = Duration::from_secs(600);
@@ -30,7 +31,7 @@ const ANSWER_MAX: usize = 256 * 1024;
 const ALL_MAX: usize = 1024 * 1024;
 
 /// Whose key it is: one user's keys mean nothing to another.
-type Name = (Option<u32>, String);
+type Name = (Surface, Option<u32>, Option<String>, String);
 
 #[derive(Clone, Debug)]
 struct Answer {
@@ -161,8 +162,10 @@ pub(super) async fn repeat(
     let Some(key) = key.map(str::to_owned) else {
         return Err(usage("Idempotency-Key takes 1 to 128 printable characters"));
     };
-    let peer = request.extensions().get::<Peer>().copied();
-    let name = (peer.and_then(|peer| peer.uid), key);
+    let Some(caller) = request.extensions().get::<Caller>() else {
+        return Ok(next.run(request).await);
+    };
+    let name = (caller.surface, caller.uid, caller.name.clone(), key);
     let (parts, rest) = request.into_parts();
     let bytes = body(Request::from_parts(parts.clone(), rest)).await?;
     let mut hasher = DefaultHasher::new();

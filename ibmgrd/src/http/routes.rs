@@ -10,6 +10,7 @@ use axum::routing::{MethodRouter, get, patch, post};
 use ibmgr_api::ErrorCode;
 use tokio::sync::watch;
 
+use super::asker::identify;
 use super::exchange::BODY_MAX;
 use super::repeat::{Repeats, repeat};
 use super::{Problem, events, host, links, metrics};
@@ -73,6 +74,7 @@ pub(super) fn router(office: Office, stopped: watch::Receiver<bool>) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
         .layer(from_fn_with_state(shared.clone(), repeat))
+        .layer(from_fn_with_state(shared.clone(), identify))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(shared)
 }

@@ -603,7 +603,7 @@ fn answers_are_what_the_document_says() {
 }
 
 /// Returns the resident memory of a process, in kB.
-fn resident(pid: u32) -> u64 {
+pub(crate) fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
         .lines()

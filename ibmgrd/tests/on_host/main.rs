@@ -17,4 +17,7 @@ mod heal;
 mod http;
 mod life;
 mod many;
+mod remote;
+mod subscribers;
 mod support;
+mod tls;

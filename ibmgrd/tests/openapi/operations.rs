@@ -83,6 +83,14 @@ impl Document {
             json!({ "description": "Done.", "headers": headers, "content": operation.answer });
         responses.insert("200".to_owned(), done);
         let mut codes: Vec<ErrorCode> = ALWAYS.iter().chain(operation.codes).copied().collect();
+        let unknown = json!({
+            "description": "Over TLS only: neither a token nor a certificate that counts (`permission`).",
+            "headers": { "WWW-Authenticate": {
+                "description": "What it takes (RFC 6750).", "schema": { "type": "string" },
+            } },
+            "content": { "application/problem+json": { "schema": problem } },
+        });
+        responses.insert("401".to_owned(), unknown);
         codes.sort_by_key(|code| (code.http_status(), code.exit_status()));
         for code in codes {
             let status = code.http_status().to_string();
@@ -185,14 +193,31 @@ pub(crate) fn document() -> Value {
         "info": {
             "title": "ibmgrd",
             "version": "1",
-            "description": "The daemon of ibmgr over its unix socket. Paths, names and words are never \
-                renamed; members are added. Whoever may connect may read; changing takes root, or a user or \
-                group that the daemon was started with.",
+            "description": "The daemon of ibmgr over its unix socket and, where it is configured, over \
+                TLS. Paths, names and words are never renamed; members are added. Whoever may connect to the \
+                socket may read; changing takes root, or a user or group that the daemon was started with. \
+                Over TLS a token or a certificate has the right to read or to write, for the whole host or \
+                for some interfaces.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
-        "servers": [{ "url": "http://localhost/", "description": "The unix socket /run/ibmgr/http.sock." }],
+        "servers": [
+            { "url": "http://localhost/", "description": "The unix socket /run/ibmgr/http.sock." },
+            {
+                "url": "https://{host}:{port}/",
+                "description": "TLS 1.3, where the daemon was started with --listen.",
+                "variables": { "host": { "default": "localhost" }, "port": { "default": "8443" } },
+            },
+        ],
+        // The socket's kernel tells who asks: nothing is shown there.
+        "security": [{}, { "token": [] }, { "certificate": [] }],
         "paths": it.paths,
-        "components": { "schemas": schemas },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "certificate": { "type": "mutualTLS" },
+            },
+        },
     })
 }
 

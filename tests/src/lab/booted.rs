@@ -229,12 +229,7 @@ impl Booted {
         }
     }
 
-    /// Runs a bash script in the machine.
-    ///
-    /// # Errors
-    ///
-    /// When no answer comes.
-    pub fn ask(&mut self, script: &str, limit: Duration) -> Result<Answer> {
+    fn send(&mut self, script: &str, limit: Duration) -> Result<()> {
         self.count += 1;
         writeln!(self.transcript, "=== {}\n{script}", self.count)?;
         let seconds = limit.as_secs();
@@ -245,6 +240,16 @@ impl Booted {
             STANDARD.encode(script)
         )?;
         self.input.flush()?;
+        Ok(())
+    }
+
+    /// Runs a bash script in the machine.
+    ///
+    /// # Errors
+    ///
+    /// When no answer comes.
+    pub fn ask(&mut self, script: &str, limit: Duration) -> Result<Answer> {
+        self.send(script, limit)?;
         // The agent keeps the time; this one is for a machine that hangs.
         let end = Instant::now() + limit + Duration::from_secs(60);
         loop {
@@ -294,7 +299,8 @@ impl Booted {
     ///
     /// When it does not come up again.
     pub fn reboot(&mut self) -> Result<()> {
-        self.must("asking for a reboot", "systemctl --no-block reboot")?;
+        // Its answer may come or not: the agent is ended, too. Whichever it is, the next word is that of the next boot.
+        self.send("systemctl --no-block reboot", STEP)?;
         self.wait_for_agent()
     }
 
@@ -375,6 +381,8 @@ cp inside/agent.service merged/etc/systemd/system/lab-agent.service
 [ ! -d inside/files ] || cp -R inside/files/. merged/root/
 install -Dm644 inside/vhca.ko "merged/lib/modules/$kernel/updates/vhca.ko"
 echo vhca > merged/etc/modules-load.d/vhca.conf
+# As rdma-core's own rules say of the HCAs that it knows: then it loads what InfiniBand ports want.
+echo 'SUBSYSTEM=="infiniband", ENV{ID_RDMA_INFINIBAND}="1"' > merged/etc/udev/rules.d/76-vhca.rules
 echo lab > merged/etc/hostname
 : > merged/etc/fstab
 # Manual pages are for those who read them here.
@@ -390,7 +398,7 @@ chroot merged /bin/sh -euxc '
     useradd --create-home alice
     systemctl enable lab-agent.service
     systemctl mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.timer fstrim.timer e2scrub_all.timer
-    bash -eux /root/.install
+    bash -eux /root/.install "$1"
     rm /root/.install
 ' prepare "$kernel" 2>&1 || { echo "the machine could not be prepared" >&2; exit 1; }
 "#;

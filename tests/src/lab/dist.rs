@@ -34,6 +34,8 @@ pub enum Kinds {
     All,
     /// `.deb`.
     Deb,
+    /// `.rpm`.
+    Rpm,
 }
 
 impl Kinds {
@@ -41,13 +43,14 @@ impl Kinds {
         match self {
             Self::All => "all",
             Self::Deb => "deb",
+            Self::Rpm => "rpm",
         }
     }
 
     const fn count(self) -> usize {
         match self {
             Self::All => 4,
-            Self::Deb => 2,
+            Self::Deb | Self::Rpm => 2,
         }
     }
 }
@@ -81,6 +84,15 @@ impl Version {
             format!("{base}~dev.{count}+g{commit}")
         };
         Ok(Self { text, epoch })
+    }
+
+    /// Returns a version of the same tree that sorts below every real one: what an upgrade starts from.
+    #[must_use]
+    pub fn older(&self) -> Self {
+        Self {
+            text: format!("0.0.9~lab+{}", self.epoch),
+            epoch: self.epoch,
+        }
     }
 }
 
@@ -185,16 +197,18 @@ pub fn build(
     Ok(Packages { dir: out, names })
 }
 
-/// Arguments: version, time. Parallel compressors give other bytes with other numbers of processors,
+/// Arguments: version, time, kinds. Parallel compressors give other bytes with other numbers of processors,
 /// so there is one thread.
 const PACK: &str = r#"
 export SOURCE_DATE_EPOCH=$2 DEB_BUILD_OPTIONS='noautodbgsym parallel=1' XZ_DEFAULTS=-T1
 cd /mnt/stage/ibmgr
 strip bin/*
 chmod -R u=rwX,go=rX .
-dpkg-buildpackage --no-sign --build=binary --no-check-builddeps >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
-cp ../*.deb /mnt/out/
-[ "$3" = all ] || exit 0
+if [ "$3" != rpm ]; then
+    dpkg-buildpackage --no-sign --build=binary --no-check-builddeps >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
+    cp ../*.deb /mnt/out/
+fi
+[ "$3" != deb ] || exit 0
 rpmbuild -bb --define "stage $PWD" --define "package_version $1" \
     --define "package_date $(LC_ALL=C date --utc --date "@$2" '+%a %b %d %Y')" --define "_topdir /tmp/rpm" \
     --define '_tmppath /tmp' --define '_dbpath /tmp/rpmdb' \

@@ -13,6 +13,7 @@ use super::installed;
 use super::progress::Step;
 use super::report::Verdict;
 use super::roots::{self, Root};
+use super::rpm;
 use super::session::build_program;
 
 /// One such test.
@@ -52,9 +53,15 @@ pub const ALL: &[Job] = &[
         run: driver_source,
     },
     Job {
+        name: "dist.rpm",
+        about: "the .rpm installs, verifies, upgrades with files kept, builds with DKMS, and goes",
+        long_only: false,
+        run: rpm::life,
+    },
+    Job {
         name: "installed.life",
         about: "a Debian machine: install, declare, reboot, upgrade, switch drivers, purge",
-        long_only: true,
+        long_only: false,
         run: installed::life,
     },
 ];

@@ -21,5 +21,6 @@ pub mod place;
 pub mod progress;
 pub mod report;
 pub mod roots;
+pub mod rpm;
 pub mod session;
 pub mod test;

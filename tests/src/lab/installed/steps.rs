@@ -1,124 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The packages in a Debian machine: installed, declared, rebooted, upgraded, switched, purged.
+//! What is typed in the machine, step by step.
 
-use anyhow::{Context, Result, ensure};
+/// Before the first boot: DKMS builds natively in seconds what would take minutes in a machine without
+/// hardware help. The new driver is kept as an archive of binaries, DKMS's own way to carry them to
+/// another host; the old one is built and stays. `state` writes down what the purge has to bring back.
+pub(super) const INSTALL: &str = r#"
+mkdir /root/old /root/new
+mv /root/*_0.0.9*.deb /root/old
+mv /root/*.deb /root/new
+cat > /root/state <<'END'
+find / -xdev | sort > "$1/files"
+find /etc -xdev -type f -exec sha256sum {} + | sort -k 2 > "$1/etc"
+getent passwd | sort > "$1/users"
+getent group | sort > "$1/groups"
+systemctl --root=/ list-unit-files --no-pager --no-legend | awk '{ print $1 }' | sort > "$1/units"
+END
+mkdir /root/before
+bash -eux /root/state /root/before
+apt-get install --yes --no-install-recommends /root/new/ipoib-batch-dkms_*.deb
+version=$(dpkg-query --show --showformat '${Version}' ipoib-batch-dkms)
+dkms mktarball -m ipoib-batch -v "$version" -k "$1" --binaries-only --archive "/root/new/ipoib-batch-$version.dkms.tar.gz"
+apt-get purge --yes ipoib-batch-dkms
+apt-get install --yes --no-install-recommends /root/old/ipoib-batch-dkms_*.deb
+dkms status | tee /root/old/status
+grep -c installed /root/old/status
+"#;
 
-use super::booted::Disks;
-use super::dist::{Kinds, Version};
-use super::jobs::Room;
-
-/// What is installed before the first boot: DKMS builds natively in seconds what would take minutes in a
-/// machine without hardware help. What it leaves is compared after the purge.
-const INSTALL: &str = "\
-find / -xdev | sort > /var/log/lab-before
-apt-get install --yes --no-install-recommends /root/ipoib-batch-dkms_*.deb
-dkms status
-";
-
-/// Pages whose `sh` blocks run, one after the other, as root.
-const PAGES: [(&str, &str); 3] = [
-    (
-        "docs/administration.md",
-        include_str!("../../../docs/administration.md"),
-    ),
-    ("docs/driver.md", include_str!("../../../docs/driver.md")),
-    (
-        "docs/orchestration.md",
-        include_str!("../../../docs/orchestration.md"),
-    ),
-];
-
-const TIDY: &str =
-    "rm -f /etc/ibmgr/conf.d/50-present.toml; ibctl driver use batch; systemctl reload ibmgrd";
-
-/// Leads the whole life of the packages.
-///
-/// # Errors
-///
-/// The step that went wrong, with what it printed.
-pub fn life(room: &Room) -> Result<()> {
-    let new = Version::of_commit()?;
-    let old = Version {
-        text: format!("0.0.9~lab+{}", new.epoch),
-        ..new.clone()
-    };
-    let before = room.pack(&old, Kinds::Deb, "old")?;
-    let now = room.pack(&new, Kinds::Deb, "new")?;
-    let deb = |packages: &super::dist::Packages, start: &str| {
-        let name = packages
-            .names
-            .iter()
-            .find(|name| name.starts_with(start) && name.ends_with(".deb"));
-        name.map(|name| packages.dir.join(name))
-            .context("a package is missing")
-    };
-    let files = [
-        deb(&before, "ibmgr_")?,
-        deb(&now, "ibmgr_")?,
-        deb(&now, "ipoib-batch-dkms_")?,
-    ];
-    let disks = Disks::make(
-        &room.cache,
-        &room.workshop,
-        &room.dir.join("vm"),
-        &files,
-        INSTALL,
-    )?;
-    let mut vm = disks.boot()?;
-
-    // One command to install, one to see: three are allowed.
-    vm.must(
-        "apt install",
-        "cd /root; apt-get install --yes ./ibmgr_0.0.9*.deb",
-    )?;
-    let shown = vm.must("ibctl show", "ibctl show")?;
-    ensure!(
-        shown
-            .lines()
-            .any(|line| line.starts_with("ib0 ") && line.contains("ib_ipoib")),
-        "ib0 with the stock driver was to be shown:\n{shown}"
-    );
-    vm.must("the daemon as installed", RUNNING)?;
-    vm.must("who may do what", ACCESS)?;
-    vm.must("choosing the driver", CHOOSE)?;
-    vm.reboot()?;
-    vm.must("as declared, by our driver", DECLARED)?;
-    vm.must("drift is put right", DRIFT)?;
-    vm.must("apt upgrade", UPGRADE)?;
-    vm.must("still as declared", DECLARED)?;
-    for (path, page) in PAGES {
-        vm.must(path, &format!("cd /root/new\n{}", blocks(page)))?;
-    }
-    vm.must("what pages declared goes", TIDY)?;
-    vm.must("to stock and back", SWITCH)?;
-    vm.must("as declared once more", DECLARED)?;
-    vm.must("a driver that is missing does no harm", FALLBACK)?;
-    vm.must("apt purge", PURGE)?;
-    let left = vm.must("what is left", LEFT)?;
-    ensure!(
-        left.trim().is_empty(),
-        "after the purge there is still:\n{left}"
-    );
-    Ok(())
-}
-
-/// Returns the `sh` blocks of a page, each command with an echo of itself.
-fn blocks(page: &str) -> String {
-    let mut is_inside = false;
-    let mut script = String::from("set -x\n");
-    for line in page.lines() {
-        if line.starts_with("```") {
-            is_inside = line == "```sh";
-        } else if is_inside {
-            script.push_str(line);
-            script.push('\n');
-        }
-    }
-    script
-}
+/// What the pages of the guides declared goes.
+pub(super) const TIDY: &str = "rm -f /etc/ibmgr/conf.d/50-present.toml /etc/ibmgr/conf.d/40-alias.toml; ibctl driver use batch; systemctl reload ibmgrd";
 
 /// The unit runs as it is written: active, not root, two capabilities, its socket, and not in the way of others.
-const RUNNING: &str = r#"
+pub(super) const RUNNING: &str = r#"
 systemctl is-active ibmgrd.service ibmgrd.socket
 systemctl is-enabled ibmgrd.service ibmgrd.socket
 pid=$(systemctl show -P MainPID ibmgrd.service)
@@ -141,7 +53,7 @@ for action in observe change change-boot-config; do pkaction --action-id org.ibm
 "#;
 
 /// Denied are those who are in no group, and changes by those who are.
-const ACCESS: &str = r#"
+pub(super) const ACCESS: &str = r#"
 ask() { curl --silent --output /dev/null --write-out '%{http_code}' --unix-socket /run/ibmgr/http.sock "$@" || true; }
 test "$(ask http://localhost/v1/status)" = 200
 test "$(ask --request POST http://localhost/v1/reload)" = 200
@@ -155,7 +67,7 @@ test $status = 9
 "#;
 
 /// The choice for the next boot, and what shall be then.
-const CHOOSE: &str = r#"
+pub(super) const CHOOSE: &str = r#"
 ibctl driver status
 ibctl driver use batch --dry-run
 test ! -e /etc/modprobe.d/ibmgr-driver.conf
@@ -180,7 +92,7 @@ ibctl check
 "#;
 
 /// Both ports and their children are as declared, and were before the network was said to be online.
-const DECLARED: &str = r#"
+pub(super) const DECLARED: &str = r#"
 for second in $(seq 30); do
     if ethtool -i ib0 | grep -q '^driver: ipoib_batch' &&
         ip -d link show ib0.8001 2>/dev/null | grep -q 'qlen 700' && ip link show ib1.8001 2>/dev/null | grep -q 'qlen 700' &&
@@ -207,7 +119,7 @@ if [ ! -e /run/lab-checked ]; then test $ready -lt $online; touch /run/lab-check
 if journalctl --boot --dmesg --quiet --grep 'BUG:|WARNING:|Oops'; then exit 1; fi
 "#;
 
-const DRIFT: &str = r#"
+pub(super) const DRIFT: &str = r#"
 ip link set ib0 txqueuelen 100
 for tenth in $(seq 100); do
     if [ "$(cat /sys/class/net/ib0/tx_queue_len)" = 600 ]; then break; fi
@@ -217,29 +129,48 @@ test "$(cat /sys/class/net/ib0/tx_queue_len)" = 600
 journalctl --boot --unit ibmgrd --quiet --grep txqueuelen | tail -3
 "#;
 
-/// A new version replaces the daemon; the interfaces, their carriers and the files are the same after it.
-const UPGRADE: &str = r#"
+/// New versions replace the daemon and the driver's source; the interfaces, their carriers and the files are
+/// the same after it. The module that is loaded stays until somebody switches or reboots.
+pub(super) const UPGRADE: &str = r#"
 cd /root/new
 same() {
     for link in ib0 ib1 ib0.8001 ib1.8001; do
-        cat /sys/class/net/$link/{ifindex,carrier,carrier_changes,operstate}
+        cat /sys/class/net/$link/{ifindex,address,carrier,carrier_changes,operstate,mtu,tx_queue_len}
     done
     sha256sum /etc/ibmgr/conf.d/* /etc/modprobe.d/ibmgr-driver.conf
 }
 same > /tmp/before
+loaded=$(stat -c %i /sys/module/ipoib_batch)
 old=$(systemctl show -P MainPID ibmgrd.service)
+install -Dm644 --target-directory /usr/share/ipoib-batch-dkms ipoib-batch-*.dkms.tar.gz
 ip monitor link > /tmp/events & monitor=$!
-apt-get install --yes ./ibmgr_*.deb
-kill $monitor
+# Who asks meanwhile gets an answer: the socket is the same one, and keeps them until the new daemon is there.
+entered=$(systemctl show -P ActiveEnterTimestampMonotonic ibmgrd.socket)
+while sleep 0.2; do
+    curl --silent --show-error --fail --max-time 60 --unix-socket /run/ibmgr/http.sock http://localhost/v1/status >/dev/null || echo "status $?"
+done > /tmp/asked 2>&1 & asking=$!
+apt-get install --yes ./ibmgr_*.deb ./ipoib-batch-dkms_*.deb
+kill $monitor $asking
 same > /tmp/after
 diff /tmp/before /tmp/after
 if grep -q 'state DOWN\|Deleted' /tmp/events; then cat /tmp/events; exit 1; fi
+if grep . /tmp/asked; then exit 1; fi
+test "$(systemctl show -P ActiveEnterTimestampMonotonic ibmgrd.socket)" = "$entered"
+rm -r /usr/share/ipoib-batch-dkms
 test "$(systemctl show -P MainPID ibmgrd.service)" != "$old"
+test "$(stat -c %i /sys/module/ipoib_batch)" = "$loaded"
 systemctl is-active ibmgrd.service ibmgrd.socket
 curl --silent --show-error --fail --unix-socket /run/ibmgr/http.sock http://localhost/v1/status >/dev/null
+version=$(dpkg-query --show --showformat '${Version}' ipoib-batch-dkms)
+dkms status
+dkms status | grep -F "ipoib-batch/$version" | grep ': installed'
+if dkms status | grep -F 0.0.9; then exit 1; fi
+ls /usr/src
+if ls -d /usr/src/ipoib-batch-0.0.9*; then exit 1; fi
+modinfo -F filename ipoib_batch
 "#;
 
-const SWITCH: &str = r#"
+pub(super) const SWITCH: &str = r#"
 ip address add 10.9.0.1/24 dev ib0
 ibctl driver use stock --now --dry-run | tee /tmp/plan
 grep -q 'ib0 (10.9.0.1' /tmp/plan
@@ -254,8 +185,16 @@ ibctl driver use batch --now
 ethtool -i ib0 | grep '^driver: ipoib_batch'
 "#;
 
+/// udev loads the chosen driver for a port by itself, also where rdma-core does not.
+pub(super) const HOTPLUG: &str = r#"
+modprobe -r ipoib_batch
+test ! -e /sys/class/net/ib0
+udevadm trigger --settle --action=add --subsystem-match=infiniband
+test -e /sys/class/net/ib0
+"#;
+
 /// A module that can't be loaded: whoever loads IPoIB gets the stock driver, and a switch goes back by itself.
-const FALLBACK: &str = r#"
+pub(super) const FALLBACK: &str = r#"
 module=$(modinfo -F filename ipoib_batch)
 modprobe -r ipoib_batch
 mv "$module" /root/hidden
@@ -272,7 +211,7 @@ ibctl driver use batch --now
 ethtool -i ib0 | grep '^driver: ipoib_batch'
 "#;
 
-const PURGE: &str = r#"
+pub(super) const PURGE: &str = r#"
 ip -brief link show | grep -c '^ib' > /tmp/count
 apt-get purge --yes ibmgr ipoib-batch-dkms
 # The interfaces outlive the packages.
@@ -284,30 +223,22 @@ modprobe ib_ipoib
 ethtool -i ib0 | grep '^driver: ib_ipoib'
 "#;
 
-/// All files that were not there before the packages, without what any use of the machine leaves.
-const LEFT: &str = r#"
-find / -xdev | sort > /tmp/after
-comm -13 /var/log/lab-before /tmp/after |
+/// Everything that is not as before the packages, without what any use of the machine leaves.
+pub(super) const LEFT: &str = r#"
+mkdir /tmp/now
+bash -eu /root/state /tmp/now
+cd /tmp/now
+comm -13 /root/before/files files |
     grep -v -e '^/var/log/' -e '^/var/cache/' -e '^/var/lib/dpkg/' -e '^/var/lib/apt/' -e '^/var/lib/systemd/' -e '^/tmp' \
         -e '^/var/tmp' -e '^/run' -e '^/root/' -e '^/etc/.*-$' -e '^/var/backups' -e '^/var/lib/dbus' -e '^/boot/' \
         -e '^/etc/udev/hwdb.bin$' -e '^/dev/' -e '^/proc/' -e '^/var/lib/dkms/mok\.' -e '^/etc/machine-id' \
         -e '/\.updated$' -e '^/lost+found$' || true
+comm -23 /root/before/files files | grep -v -e '^/tmp' -e '^/run' -e '^/dev/' -e '^/proc/' -e '^/var/cache/' -e '^/root/.install$' \
+    -e '^/var/lib/apt/' -e '^/var/lib/dpkg/' || true
+diff <(grep -v -e '-$' /root/before/etc) <(grep -v -e '-$' etc) | grep '^[<>]' | grep -v -e '/etc/machine-id' -e '\.updated$' -e 'resolv.conf$' || true
+diff /root/before/users users || true
+diff /root/before/groups groups || true
+diff /root/before/units units || true
 grep -rl ibmgr /var/lib/systemd/deb-systemd-helper-enabled /etc/systemd 2>/dev/null || true
-ls -d /run/ibmgr 2>/dev/null || true
+ls -d /run/ibmgr /var/lib/ibmgr 2>/dev/null || true
 "#;
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn blocks_of_pages_are_scripts() {
-        assert_eq!(blocks("a\n```sh\nb\n```\n```text\nc\n```\n"), "set -x\nb\n");
-        for (path, page) in PAGES {
-            assert!(
-                blocks(page).lines().count() > 3,
-                "{path} has no commands to run"
-            );
-        }
-    }
-}

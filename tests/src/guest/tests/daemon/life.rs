@@ -33,7 +33,7 @@ pub(super) const TESTS: &[Task] = &[
     .limit(180),
 ];
 
-fn reads(guest: &Guest, path: &str, wanted: &str) -> Result {
+pub(super) fn reads(guest: &Guest, path: &str, wanted: &str) -> Result {
     guest.wait_for(&format!("{path} to be {wanted}"), LIMIT, || {
         let now = guest.read(path)?;
         ensure!(now == wanted, "it is {now}");

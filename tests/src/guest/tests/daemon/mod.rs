@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `ibmgrd` on IPoIB interfaces, with `ip`, `ethtool` and sysfs as those who interfere.
 
+mod clock;
 mod life;
 
 use std::io::{Read as _, Write as _};
@@ -15,7 +16,7 @@ use crate::guest::task::Task;
 use crate::guest::{Guest, Result};
 
 /// All tests of the daemon.
-pub const TABLES: &[&[Task]] = &[life::TESTS];
+pub const TABLES: &[&[Task]] = &[life::TESTS, clock::TESTS];
 
 /// How long the daemon may take for anything; the emulated machine is slow.
 const LIMIT: Duration = Duration::from_secs(20);

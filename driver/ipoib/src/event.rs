@@ -103,6 +103,16 @@ pub fn follow_pkey(dev: &Dev) -> bool {
     true
 }
 
+/// A completion queue was overrun, or failed otherwise: it takes no completions any more. Any context.
+pub fn cq_failed(dev: &Dev) {
+    let port = dev.data();
+    kernel::limited_warning!("{}: a completion queue failed, making it anew", dev.name());
+    port.broken.store(true, Ordering::Release);
+    if port.registered.load(Ordering::Acquire) {
+        port.works.recover.queue(dev, 0);
+    }
+}
+
 /// Makes the queue pair work again after an error.
 pub fn recover(dev: &Dev) {
     let _rtnl = Rtnl::lock();
@@ -112,7 +122,8 @@ pub fn recover(dev: &Dev) {
     let port = dev.data();
     port.counters.restarts.add(1);
     // A failed send leaves the send queue in error: that is enough to get out of it. What is chained goes then.
-    if port.qp().is_some_and(|qp| qp.recover().unwrap_or(false)) {
+    let broken = port.broken.load(Ordering::Acquire);
+    if !broken && port.qp().is_some_and(|qp| qp.recover().unwrap_or(false)) {
         let mut tx = dev.tx_lock();
         tx::post(dev, &mut tx, &port.counters, Flush::Quiesce);
         return;

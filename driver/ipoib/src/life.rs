@@ -32,6 +32,7 @@ pub fn init(dev: &Dev) -> Result {
     let (Some(rx_size), Some(tx_size)) = (Size::new(rings.rx), Size::new(rings.tx)) else {
         return Err(Errno::EINVAL);
     };
+    port.broken.store(false, Ordering::Release);
     let pd = Pd::new(hca)?;
     // The two pollers of an interface, and the interfaces, use different vectors.
     let vector = VECTOR.fetch_add(2, Ordering::Relaxed);
@@ -113,6 +114,13 @@ pub fn start(dev: &Dev) -> Result<bool> {
         );
         return Ok(false);
     };
+    // Or an attempt to make it anew failed.
+    let broken = port.broken.load(Ordering::Acquire);
+    let dead = |verbs: &Verbs| broken && !verbs.started;
+    if port.verbs.lock().as_ref().is_none_or(dead) {
+        uninit(dev);
+        init(dev)?;
+    }
     let mut verbs = port.verbs.lock();
     let Some(verbs) = verbs.as_mut() else {
         return Err(Errno::ENODEV);
@@ -179,13 +187,15 @@ pub fn stop(dev: &Dev) {
     }
     let begin = now_ms();
     let (mut sends, mut receives) = pending(dev);
-    while (sends > 0 || receives > 0) && now_ms().wrapping_sub(begin) < DRAIN_MS {
+    // A completion queue in error tells of nothing any more.
+    let is_broken = || port.broken.load(Ordering::Acquire);
+    while (sends > 0 || receives > 0) && now_ms().wrapping_sub(begin) < DRAIN_MS && !is_broken() {
         nap();
         verbs.send.kick();
         verbs.recv.kick();
         (sends, receives) = pending(dev);
     }
-    if sends > 0 || receives > 0 {
+    if (sends > 0 || receives > 0) && !is_broken() {
         kernel::warning!(
             "{}: {sends} sends and {receives} receives were not flushed",
             dev.name()

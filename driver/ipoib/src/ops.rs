@@ -67,6 +67,9 @@ impl Driver for Port {
         Ok((ADDRESS_LEN + ENCAP_LEN) as u32)
     }
 
+    fn cq_failed(dev: &Dev) {
+        event::cq_failed(dev);
+    }
     fn tx_timeout(dev: &Dev) {
         let port = dev.data();
         port.counters.tx_timeouts.add(1);

@@ -147,6 +147,8 @@ pub struct Port {
     pub umcast: AtomicBool,
     /// Receive buffers are to be posted.
     pub receiving: AtomicBool,
+    /// A completion queue is in error: all is made anew at the next start.
+    pub broken: AtomicBool,
     /// The interface is registered: works may use it.
     pub registered: AtomicBool,
 }
@@ -261,6 +263,7 @@ impl Port {
             connected: AtomicBool::new(false),
             umcast: AtomicBool::new(false),
             receiving: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             registered: AtomicBool::new(false),
         })
     }

@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use bindings::{ib_cq, napi_struct, net_device};
+use bindings::{ib_cq, ib_event, napi_struct, net_device};
 
 use crate::alloc::{Context, KBox};
 use crate::error::{Errno, Result};
@@ -107,7 +107,7 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
             bindings::__ib_create_cq(
                 hca.as_ptr(),
                 Some(completion::<D, S>),
-                None,
+                Some(cq_event::<D, S>),
                 inner.as_ptr().cast::<c_void>(),
                 &raw const attr,
                 CALLER.as_ptr(),
@@ -280,6 +280,15 @@ unsafe fn schedule(napi: *mut napi_struct) {
 unsafe extern "C" fn completion<D, S>(_cq: *mut ib_cq, context: *mut c_void) {
     // SAFETY: the context is an `Inner`, which begins with its NAPI and lives as long as the CQ.
     unsafe { schedule(context.cast::<napi_struct>()) };
+}
+
+/// An event of a CQ tells that it is in error: it takes no completions any more.
+unsafe extern "C" fn cq_event<D: Driver, S>(_event: *mut ib_event, context: *mut c_void) {
+    // SAFETY: the context is an `Inner` that lives as long as the CQ, and so does its device.
+    unsafe {
+        let inner = context.cast::<Inner<D, S>>();
+        D::cq_failed(Device::<D>::from_raw((*inner).dev));
+    }
 }
 
 unsafe extern "C" fn poll_cb<D: Driver, S>(napi: *mut napi_struct, budget: c_int) -> c_int {

@@ -56,6 +56,8 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
         ether_type: u16,
         to: Option<&[u8; 20]>,
     ) -> Result<u32>;
+    /// A completion queue is in error and has to be made anew. Any context.
+    fn cq_failed(dev: &Device<Self>);
     /// The queue is stopped for too long.
     fn tx_timeout(dev: &Device<Self>);
     /// The multicast addresses changed. BHs are off.

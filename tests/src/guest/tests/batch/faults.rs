@@ -164,6 +164,12 @@ const QUEUES: &[Fault] = &[
     ),
     fault("cqe", &[("cqe_next", "3")], ("fault_cqe", 3), &[]),
     fault("cqe_recv", &[("cqe_recv_next", "2")], ("fault_cqe", 2), &[]),
+    fault(
+        "CQ overrun",
+        &[("cq_overrun_next", "1")],
+        ("cq_overruns", 1),
+        &[],
+    ),
 ];
 
 /// Of the peer's neighbour table, the subnet manager would take care.

@@ -61,7 +61,7 @@ pub const ALL: &[Job] = &[
     Job {
         name: "installed.life",
         about: "a Debian machine: install, declare, reboot, upgrade, switch drivers, purge",
-        long_only: false,
+        long_only: true,
         run: installed::life,
     },
 ];

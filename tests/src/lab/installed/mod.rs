@@ -85,6 +85,8 @@ pub fn life(room: &Room) -> Result<()> {
     vm.must("a port that comes", HOTPLUG)?;
     vm.must("as declared after it", DECLARED)?;
     vm.must("a driver that is missing does no harm", FALLBACK)?;
+    // The last switch made the children anew: the purge counts interfaces that are whole again.
+    vm.must("as declared before the purge", DECLARED)?;
     vm.must("apt purge", PURGE)?;
     let left = vm.must("what is left", LEFT)?;
     ensure!(

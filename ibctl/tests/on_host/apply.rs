@@ -265,7 +265,12 @@ fn the_rollback_outlives_whoever_asked() {
     let (first, second) = (host.declare(1400), host.declare(1300));
     host.run("apply", &first, &[]).ok();
     let mut interrupted = 0;
-    for notes in [0, 1, 100, 400] {
+    // On a busy machine the signal may come when all is done: then it is tried again.
+    for (round, notes) in [0, 1, 100, 400].into_iter().cycle().enumerate() {
+        if round >= 4 && interrupted >= 2 {
+            break;
+        }
+        assert!(round < 24, "{interrupted} were interrupted");
         host.kill_after(notes, &second, &["--confirm-within", "1s"]);
         interrupted += u32::from(host.status()["state"] == "interrupted");
         host.net.wait("rollback", || {
@@ -279,7 +284,6 @@ fn the_rollback_outlives_whoever_asked() {
             "{state}"
         );
     }
-    assert!(interrupted >= 2, "{interrupted}");
 }
 
 #[test]

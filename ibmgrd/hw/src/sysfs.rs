@@ -131,6 +131,12 @@ impl Sysfs {
         self.write_path(&queue.path(link), text)
     }
 
+    /// Says whether the interface has that queue, and the queue the file.
+    #[must_use]
+    pub fn has_queue(&self, link: &LinkName, queue: Queue) -> bool {
+        self.may(&queue.path(link), AccessFlags::F_OK)
+    }
+
     /// Says whether the interface has the file. The in-tree driver has `parent` in the directories of
     /// children made through `create_child`, and of no others.
     #[must_use]
@@ -145,14 +151,12 @@ impl Sysfs {
     }
 
     fn access(&self, link: &LinkName, file: &'static str, flags: AccessFlags) -> bool {
-        let path = path(link, file);
-        faccessat(
-            self.directory.as_fd(),
-            &path[..],
-            flags,
-            AtFlags::AT_EACCESS,
-        )
-        .is_ok()
+        self.may(&path(link, file), flags)
+    }
+
+    fn may(&self, path: &str, flags: AccessFlags) -> bool {
+        let directory = self.directory.as_fd();
+        faccessat(directory, path, flags, AtFlags::AT_EACCESS).is_ok()
     }
 }
 
@@ -205,6 +209,7 @@ mod tests {
             number,
             file: "rps_cpus",
         };
+        assert!(sysfs.has_queue(&ib0, queue(3)) && !sysfs.has_queue(&ib0, queue(4)));
         assert_eq!(sysfs.read_queue(&ib0, queue(3)).unwrap(), "00000003");
         sysfs.write_queue(&ib0, queue(3), "f").unwrap();
         assert!(

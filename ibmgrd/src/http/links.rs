@@ -13,7 +13,7 @@ use serde_json::json;
 use super::exchange::{Asker, Body, Select};
 use super::routes::Shared;
 use super::{Problem, routes};
-use crate::office::{Right, Set, channel, link_name, reason, tag};
+use crate::office::{Right, Set, channel, link_name, reason, tag_of};
 
 pub(super) async fn all(
     State(shared): State<Shared>,
@@ -38,11 +38,15 @@ pub(super) async fn one(
         return Ok(Json(read).into_response());
     }
     // The tag is of everything: what is asked for in part has none.
-    let tag = quoted(&tag(&read));
+    let json = serde_json::to_vec(&read)
+        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+    let tag = quoted(&tag_of(&json));
     if matches_any(&headers, header::IF_NONE_MATCH, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
-    Ok(([(header::ETAG, tag)], Json(read)).into_response())
+    let form = HeaderValue::from_static("application/json");
+    let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, form)];
+    Ok((headers, json).into_response())
 }
 
 pub(super) async fn set(

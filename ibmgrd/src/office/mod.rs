@@ -374,11 +374,15 @@ impl Office {
 /// Returns what tells the present state of an interface from others: opaque, for comparing.
 #[must_use]
 pub fn tag(link: &Link) -> String {
-    let mut hasher = DefaultHasher::new();
     // Everything that is told of it goes in, as it is told.
-    serde_json::to_vec(link)
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    tag_of(&serde_json::to_vec(link).unwrap_or_default())
+}
+
+/// Returns the [`tag`] of the interface that is told of in this JSON.
+#[must_use]
+pub fn tag_of(json: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    json.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 

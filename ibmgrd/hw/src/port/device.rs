@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One interface while it is read: what the kernel was asked of it, each question at most once.
 
-use ibmgr_api::{Carrier, ChildKind, LinkName};
+use ibmgr_api::{Carrier, ChildKind, CpuSet, LinkName};
 use ibmgrd_engine::PortError;
 
 use super::driver::Driver;
@@ -50,6 +50,7 @@ pub(super) struct Answers {
     pub(super) features: Option<Told<Box<Features>>>,
     pub(super) flags: Option<Told<PrivateFlags>>,
     pub(super) napis: Option<Told<Vec<Napi>>>,
+    pub(super) local_cpus: Option<Option<CpuSet>>,
     copybreak: Option<Told<u32>>,
     sysfs: Option<Told<()>>,
 }

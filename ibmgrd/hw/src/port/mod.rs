@@ -377,11 +377,7 @@ impl Device<'_> {
                     return Ok(Vec::new());
                 };
                 // A device may use fewer queues than it has.
-                let is_there = |number: &u32| {
-                    sysfs
-                        .read_queue(&name, fields::queue(field, *number))
-                        .is_ok()
-                };
+                let is_there = |number: &u32| sysfs.has_queue(&name, fields::queue(field, *number));
                 let numbers = (0..count.unwrap_or(0)).take_while(is_there);
                 Ok(numbers
                     .map(|number| format!("{}{number}", field.prefix()))

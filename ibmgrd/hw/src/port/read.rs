@@ -406,6 +406,15 @@ impl Device<'_> {
 
     /// Returns the CPUs of the device's NUMA node; of a virtual interface, all that are online.
     fn local_cpus(&mut self) -> Option<CpuSet> {
+        if let Some(cpus) = &self.answers.local_cpus {
+            return cpus.clone();
+        }
+        let cpus = self.read_local_cpus();
+        self.answers.local_cpus = Some(cpus.clone());
+        cpus
+    }
+
+    fn read_local_cpus(&mut self) -> Option<CpuSet> {
         let name = self.name.clone();
         let is_physical = self.link.parent_device.is_some();
         let sysfs = self.sysfs().ok()?;

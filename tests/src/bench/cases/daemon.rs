@@ -86,7 +86,9 @@ fn daemon(bench: &mut Bench) -> Result<()> {
 }
 
 /// Runs in a thread, so that the namespaces end with it.
-fn in_namespace<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(super) fn in_namespace<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let worker = thread::spawn(move || {
         unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
             .context("namespaces of its own (are you root?)")?;
@@ -106,7 +108,7 @@ fn in_namespace<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'st
     }
 }
 
-fn make_links(count: u32) -> Result<()> {
+pub(super) fn make_links(count: u32) -> Result<()> {
     let mut ip = Command::new("ip");
     let batch = ip.args(["-batch", "-"]).stdin(Stdio::piped()).spawn();
     let mut batch = batch.context("running ip")?;
@@ -121,7 +123,7 @@ fn make_links(count: u32) -> Result<()> {
 }
 
 /// A daemon in folders of its own.
-struct Running {
+pub(super) struct Running {
     child: Child,
     folder: tempfile::TempDir,
     /// What outlives a reboot: on the disk.
@@ -131,7 +133,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(program: &Path) -> Result<Self> {
+    pub(super) fn start(program: &Path) -> Result<Self> {
         let folder = tempfile::tempdir_in("/run")?;
         let kept = tempfile::tempdir()?;
         let at = |name: &str| -> PathBuf { folder.path().join(name) };
@@ -164,7 +166,7 @@ impl Running {
     }
 
     fn status(&self) -> Result<Status> {
-        let mut stream = UnixStream::connect(self.folder.path().join("http.sock"))?;
+        let mut stream = UnixStream::connect(self.socket())?;
         stream.write_all(b"GET /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -172,8 +174,25 @@ impl Running {
         Ok(serde_json::from_str(body)?)
     }
 
+    /// Returns the path of its socket.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.folder.path().join("http.sock")
+    }
+
+    /// Returns the seconds of processor time that all its threads have used.
+    pub(super) fn processor_time(&self) -> Result<f64> {
+        // Nanoseconds on a processor come first (Documentation/scheduler/sched-stats.rst).
+        let mut sum = 0.0;
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let text = fs::read_to_string(task?.path().join("schedstat"))?;
+            let first = text.split_whitespace().next().context("no schedstat")?;
+            sum += first.parse::<f64>()?;
+        }
+        Ok(sum / 1e9)
+    }
+
     /// Returns a number of `/proc/PID/status`.
-    fn kernel_says(&self, field: &str) -> Result<f64> {
+    pub(super) fn kernel_says(&self, field: &str) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix(field));
         let line = line.with_context(|| format!("the kernel tells no {field}"))?;

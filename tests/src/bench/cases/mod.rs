@@ -4,6 +4,7 @@
 mod apply;
 mod daemon;
 mod gso;
+mod http;
 mod ibctl;
 mod icount;
 mod lab;
@@ -27,4 +28,6 @@ pub(super) const ALL: &[Case] = &[
     apply::CASE,
     daemon::DRIFT,
     daemon::DAEMON,
+    http::HTTP,
+    http::EVENTS,
 ];

@@ -3,6 +3,7 @@
 
 mod apply;
 mod daemon;
+mod gro;
 mod gso;
 mod http;
 mod ibctl;
@@ -22,6 +23,7 @@ pub(super) const ALL: &[Case] = &[
     gso::CASE,
     icount::CASE,
     rr::CASE,
+    gro::CASE,
     matrix::CASE,
     ibctl::CASE,
     plan::CASE,

@@ -10,6 +10,7 @@
 mod bus;
 mod changes;
 mod client;
+mod clients;
 mod command;
 mod dbus;
 mod files;

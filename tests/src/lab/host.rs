@@ -38,6 +38,22 @@ const TEST_TOOLS: &[Tool] = &[
         package: "python3-pip",
     },
     Tool {
+        program: "python3",
+        package: "python3",
+    },
+    Tool {
+        program: "curl",
+        package: "curl",
+    },
+    Tool {
+        program: "jq",
+        package: "jq",
+    },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+    },
+    Tool {
         program: "dbus-daemon",
         package: "dbus",
     },

@@ -152,13 +152,15 @@ pub(super) async fn repeat(
     next: Next,
 ) -> Result<Response, Problem> {
     let key = request.headers().get("idempotency-key");
-    let Some(key) = key.filter(|_| *request.method() != Method::GET) else {
+    // Other methods change nothing, or are none of ours.
+    let may_change = matches!(*request.method(), Method::POST | Method::PATCH);
+    let Some(key) = key.filter(|_| may_change) else {
         return Ok(next.run(request).await);
     };
     let key = key
         .to_str()
         .ok()
-        .filter(|key| !key.is_empty() && key.len() <= KEY_MAX);
+        .filter(|key| (1..=KEY_MAX).contains(&key.len()) && !key.contains('\t'));
     let Some(key) = key.map(str::to_owned) else {
         return Err(usage("Idempotency-Key takes 1 to 128 printable characters"));
     };

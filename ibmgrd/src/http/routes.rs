@@ -67,13 +67,17 @@ pub(super) fn router(office: Office, stopped: watch::Receiver<bool>) -> Router {
         repeats: Repeats::default(),
     };
     let mut router = Router::new().route("/openapi.json", get(openapi));
-    for (path, _) in ROUTES {
-        router = router.route(path, handlers(path));
+    for (path, methods) in ROUTES {
+        let mut handlers = handlers(path);
+        if !methods.is_empty() {
+            // Of methods that there are: the others are told so, whatever key they come with.
+            handlers = handlers.route_layer(from_fn_with_state(shared.clone(), repeat));
+        }
+        router = router.route(path, handlers);
     }
     router
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
-        .layer(from_fn_with_state(shared.clone(), repeat))
         .layer(from_fn_with_state(shared.clone(), identify))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(shared)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each path takes and answers.
 
-use ibmgr_api::ErrorCode;
 use ibmgr_api::form::{
     ApplyBody, ChangeForm, CheckpointBody, CheckpointForm, ExportForm, HealthForm, KnobsBody,
     KnobsForm, LinkForm, LinksForm, PlanBody, PlanForm, ProblemForm, ReportForm, SetPlanForm,
 };
 use ibmgr_api::status::{Record, Status};
+use ibmgr_api::{Channel, ErrorCode};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -126,16 +126,20 @@ impl Document {
         });
         let mut parameters = operation.parameters;
         if operation.method != "get" {
-            parameters.push(header(
+            let mut key = header(
                 "Idempotency-Key",
                 "1 to 128 characters: the same request with the same key is answered as before, and not \
                  done again, for ten minutes.",
-            ));
+            );
+            key["schema"]["pattern"] = json!("^[ -~]{1,128}$");
+            parameters.push(key);
         }
-        parameters.push(header(
+        let mut namespace = header(
             "Ibmgr-Namespace",
             "Cookie of the caller's network namespace (SO_NETNS_COOKIE): a daemon of another one answers 421.",
-        ));
+        );
+        namespace["schema"]["pattern"] = json!("^[0-9]+$");
+        parameters.push(namespace);
         form["parameters"] = Value::Array(parameters);
         if let Some(body) = operation.body {
             form["requestBody"] = json!({ "required": true, "content": body });
@@ -179,7 +183,11 @@ pub(crate) fn document() -> Value {
             "Names with commas between, or `all`; empty for none.",
         )
     };
-    let via = || query("via", "Read through this kernel interface only.");
+    let via = || {
+        let mut via = query("via", "Read through this kernel interface only.");
+        via["schema"]["enum"] = json!(Channel::ALL.map(Channel::name));
+        via
+    };
     reading(&mut it, &knobs, &via);
     changing(&mut it);
     own(&mut it);

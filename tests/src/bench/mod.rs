@@ -222,9 +222,13 @@ pub fn run(wanted: Option<&str>, json: bool, long: bool) -> Result<bool> {
         say(&format!("not measured: {}", failed.join(", ")));
         return Ok(false);
     }
-    if wanted.is_none() {
-        let figures: Vec<Figure> = bench.bars.iter().flat_map(Bar::figures).collect();
-        measurements::record("Bars", "cargo lab bench", &figures)?;
+    let figures: Vec<Figure> = bench.bars.iter().flat_map(Bar::figures).collect();
+    match wanted {
+        None => measurements::record("Bars", "cargo lab bench", &figures)?,
+        Some(case) => {
+            let (title, command) = (format!("Bars of {case}"), format!("cargo lab bench {case}"));
+            measurements::record(&title, &command, &figures)?;
+        }
     }
     Ok(true)
 }

@@ -8,6 +8,7 @@
 )]
 
 mod bus;
+mod bus_fuzz;
 mod changes;
 mod client;
 mod clients;

@@ -120,3 +120,16 @@ fn all_queues_change_or_none_does() {
     assert_eq!(done.status, 11, "rounded up by the kernel: {done:?}");
     assert_eq!(rps(&net), "1 1 1 1");
 }
+
+#[test]
+fn a_file_that_is_there_and_cannot_be_read_is_no_knob() {
+    let net = Net::new();
+    let one = "numrxqueues 1 numtxqueues 1";
+    net.ip(&format!("link add v0 {one} type veth peer name v1 {one}"));
+    // With one transmit queue the kernel has the file, and refuses to read it.
+    let path = std::path::Path::new("/sys/class/net/v0/queues/tx-0/xps_cpus");
+    assert!(path.exists() && std::fs::read(path).is_err());
+    let shown = net.ibctl("show v0 -o json").json();
+    assert!(shown["knobs"]["rps-cpus.rx-0"].is_object(), "{shown}");
+    assert!(shown["knobs"]["xps-cpus.tx-0"].is_null(), "{shown}");
+}

@@ -377,7 +377,17 @@ impl Device<'_> {
                     return Ok(Vec::new());
                 };
                 // A device may use fewer queues than it has.
-                let is_there = |number: &u32| sysfs.has_queue(&name, fields::queue(field, *number));
+                let is_there = |number: &u32| {
+                    let queue = fields::queue(field, *number);
+                    match field {
+                        QueueField::RpsCpus | QueueField::RpsFlowCnt => {
+                            sysfs.has_queue(&name, queue)
+                        }
+                        // A device with one transmit queue has the file, and it can't be read
+                        // (xps_cpus_show, net/core/net-sysfs.c).
+                        QueueField::XpsCpus => sysfs.read_queue(&name, queue).is_ok(),
+                    }
+                };
                 let numbers = (0..count.unwrap_or(0)).take_while(is_there);
                 Ok(numbers
                     .map(|number| format!("{}{number}", field.prefix()))

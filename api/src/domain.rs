@@ -54,6 +54,20 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Off, 0.
+    pub const OFF: Self = Self {
+        name: "off",
+        raw: 0,
+        aliases: &["0", "no", "false"],
+    };
+
+    /// On, 1.
+    pub const ON: Self = Self {
+        name: "on",
+        raw: 1,
+        aliases: &["1", "yes", "true"],
+    };
+
     /// Returns a choice without other spellings.
     #[must_use]
     pub const fn new(name: &'static str, raw: u64) -> Self {
@@ -177,18 +191,7 @@ fn suggestion(nearest: &[String]) -> String {
 
 impl Domain {
     /// Off (0) or on (1).
-    pub const SWITCH: Self = Self::Choice(&[
-        Choice {
-            name: "off",
-            raw: 0,
-            aliases: &["0", "no", "false"],
-        },
-        Choice {
-            name: "on",
-            raw: 1,
-            aliases: &["1", "yes", "true"],
-        },
-    ]);
+    pub const SWITCH: Self = Self::Choice(&[Choice::OFF, Choice::ON]);
 
     /// Reads a value as a person writes it.
     ///

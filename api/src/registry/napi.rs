@@ -17,19 +17,7 @@ const POLLS: Domain = Domain::Number {
     max: i32::MAX as u64,
 };
 
-const THREADED: Domain = Domain::Choice(&[
-    Choice {
-        name: "off",
-        raw: 0,
-        aliases: &["0", "no", "false"],
-    },
-    Choice {
-        name: "on",
-        raw: 1,
-        aliases: &["1", "yes", "true"],
-    },
-    Choice::new("busy-poll", 2),
-]);
+const THREADED: Domain = Domain::Choice(&[Choice::OFF, Choice::ON, Choice::new("busy-poll", 2)]);
 
 // A write to sysfs reaches every NAPI instance and those to come (net/core/dev.c,
 // netdev_set_gro_flush_timeout). What netdev sets ends with the instance: with the interface's going

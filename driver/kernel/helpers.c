@@ -312,9 +312,9 @@ struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int 
 void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok)
 {
 	skb->protocol = *(__be16 *)skb->data;
-	memset(skb_push(skb, INFINIBAND_ALEN), 0, INFINIBAND_ALEN);
+	memset(__skb_push(skb, INFINIBAND_ALEN), 0, INFINIBAND_ALEN);
 	skb_reset_mac_header(skb);
-	skb_pull(skb, INFINIBAND_ALEN + 4);
+	__skb_pull(skb, INFINIBAND_ALEN + 4);
 	skb->pkt_type = type;
 	skb->dev = dev;
 	if (csum_ok)
@@ -362,10 +362,35 @@ bool ipoib_h_map_header(struct ib_device *hca, void *data, size_t size, u64 *add
 	return !ib_dma_mapping_error(hca, *address);
 }
 
+/* Fills in the checksum if the header is ours to write, and nobody else writes to the rest; false otherwise. The kernel's
+ * own walk through all kinds of packets costs more than the sum of a small one.
+ */
+static bool ipoib_h_checksum_here(struct sk_buff *skb)
+{
+	unsigned int start = skb_checksum_start_offset(skb), at = start + skb->csum_offset, i;
+	unsigned int bytes = skb_headlen(skb) - start;
+	__wsum sum;
+
+	if (skb_has_frag_list(skb) || skb_has_shared_frag(skb) || at + sizeof(__sum16) > skb_headlen(skb) ||
+	    (skb_cloned(skb) && !skb_clone_writable(skb, at + sizeof(__sum16))))
+		return false;
+	sum = csum_partial(skb->data + start, bytes, 0);
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+
+		/* There is no high memory on x86-64. */
+		sum = csum_block_add(sum, csum_partial(skb_frag_address(frag), skb_frag_size(frag), 0), bytes);
+		bytes += skb_frag_size(frag);
+	}
+	*(__sum16 *)(skb->data + at) = csum_fold(sum) ?: CSUM_MANGLED_0;
+	skb->ip_summed = CHECKSUM_NONE;
+	return true;
+}
+
 /* Fills in the checksum of a packet for a device that does not. */
 bool ipoib_h_checksum(struct sk_buff *skb)
 {
-	return skb->ip_summed != CHECKSUM_PARTIAL || !skb_checksum_help(skb);
+	return skb->ip_summed != CHECKSUM_PARTIAL || ipoib_h_checksum_here(skb) || !skb_checksum_help(skb);
 }
 
 void ipoib_h_max_segments(struct net_device *dev, unsigned int segments)
@@ -404,26 +429,26 @@ unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb)
 /* Maps the skb for the device: the head, when it has data, and each fragment. Returns the number of SGEs, or -EIO. */
 int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sge, u32 lkey)
 {
-	unsigned int head = skb_headlen(skb) ? 1 : 0, n = 0, i;
+	unsigned int head = skb_headlen(skb), frags = skb_shinfo(skb)->nr_frags, n = 0, i;
 
 	if (head) {
-		sge[0].addr = ib_dma_map_single(hca, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
-		if (unlikely(ib_dma_mapping_error(hca, sge[0].addr)))
+		sge->addr = ib_dma_map_single(hca, skb->data, head, DMA_TO_DEVICE);
+		if (unlikely(ib_dma_mapping_error(hca, sge->addr)))
 			return -EIO;
-		sge[0].length = skb_headlen(skb);
-		sge[0].lkey = lkey;
+		sge->length = head;
+		sge->lkey = lkey;
 		n = 1;
 	}
-	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++, n++) {
+	for (i = 0; i < frags; i++, n++) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+		unsigned int bytes = skb_frag_size(frag);
 
-		sge[n].addr = ib_dma_map_page(hca, skb_frag_page(frag), skb_frag_off(frag), skb_frag_size(frag),
-					      DMA_TO_DEVICE);
+		sge[n].addr = ib_dma_map_page(hca, skb_frag_page(frag), skb_frag_off(frag), bytes, DMA_TO_DEVICE);
 		if (unlikely(ib_dma_mapping_error(hca, sge[n].addr))) {
 			ipoib_h_unmap_tx(hca, head, sge, n);
 			return -EIO;
 		}
-		sge[n].length = skb_frag_size(frag);
+		sge[n].length = bytes;
 		sge[n].lkey = lkey;
 	}
 	return n;

@@ -84,14 +84,16 @@ pub const fn encap(ether_type: u16) -> [u8; ENCAP_LEN] {
 }
 
 /// A link-layer address: flags, queue pair number and GID.
-#[derive(Clone, Copy, Debug, Eq)]
-pub struct Address(pub [u8; ADDRESS_LEN]);
-
-/// By words: the kernel's `memcmp` goes byte by byte, for each packet.
-impl PartialEq for Address {
-    fn eq(&self, other: &Self) -> bool {
-        self.words() == other.words()
-    }
+///
+/// It is kept in words: each packet looks for one, and a kernel has no vector registers to compare or copy bytes with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Address {
+    /// Flags, queue pair number, and four bytes of the GID.
+    first: u64,
+    /// Eight more bytes of the GID.
+    middle: u64,
+    /// Its last four.
+    last: u32,
 }
 
 impl Address {
@@ -101,49 +103,94 @@ impl Address {
     /// Returns the address of a queue pair at a port.
     #[must_use]
     pub const fn new(flags: u8, qpn: u32, gid: [u8; 16]) -> Self {
-        let [_, high, mid, low] = qpn.to_be_bytes();
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = gid;
-        Self([
-            flags, high, mid, low, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p,
-        ])
+        let gid = u128::from_be_bytes(gid);
+        let qpn = qpn & 0x00ff_ffff;
+        Self {
+            first: (flags as u64) << 56 | (qpn as u64) << 32 | (gid >> 96) as u64,
+            middle: (gid >> 32) as u64,
+            last: gid as u32,
+        }
     }
 
-    const fn words(&self) -> (u64, u64, u32) {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = self.0;
-        (
-            u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
-            u32::from_ne_bytes([q, r, s, t]),
-        )
+    /// Returns the address of its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; ADDRESS_LEN]) -> Self {
+        let (first, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let (middle, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        Self {
+            first: u64::from_be_bytes(*first),
+            middle: u64::from_be_bytes(*middle),
+            last: u32::from_be_bytes(*rest.first_chunk().unwrap_or(&[0; 4])),
+        }
+    }
+
+    /// Returns its bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> [u8; ADDRESS_LEN] {
+        let [a, b, c, d, e, f, g, h] = self.first.to_be_bytes();
+        let [i, j, k, l, m, n, o, p] = self.middle.to_be_bytes();
+        let [q, r, s, t] = self.last.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t]
     }
 
     /// Returns the 24-bit queue pair number.
     #[must_use]
     pub const fn qpn(&self) -> u32 {
-        let [_, high, mid, low, ..] = self.0;
-        u32::from_be_bytes([0, high, mid, low])
+        (self.first >> 32) as u32 & 0x00ff_ffff
     }
 
     /// Returns the flags byte.
     #[must_use]
     pub const fn flags(&self) -> u8 {
-        let [flags, ..] = self.0;
-        flags
+        (self.first >> 56) as u8
     }
 
     /// Returns the GID.
     #[must_use]
     pub const fn gid(&self) -> [u8; 16] {
-        let [_, _, _, _, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.0;
-        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+        let high = (self.first as u32 as u128) << 96;
+        (high | (self.middle as u128) << 32 | self.last as u128).to_be_bytes()
     }
 
     /// Says whether the GID is a multicast one.
     #[must_use]
     pub const fn is_multicast(&self) -> bool {
-        let [_, _, _, _, first, ..] = self.0;
-        first == 0xff
+        (self.first >> 24) as u8 == 0xff
     }
+
+    /// Returns the address under which a destination is kept: without flags; that of a group with the queue pair number
+    /// that multicast packets carry, and with the P_Key. The stack maps IP groups to GIDs with the P_Key that the broadcast
+    /// address had at that time.
+    #[must_use]
+    pub const fn destination(&self, pkey: u16) -> Self {
+        let mut to = *self;
+        if to.is_multicast() {
+            to.first = 0x00ff_ffff << 32 | to.first as u32 as u64;
+            to.middle = (pkey as u64) << 48 | to.middle & 0x0000_ffff_ffff_ffff;
+        } else {
+            to.first &= 0x00ff_ffff_ffff_ffff;
+        }
+        to
+    }
+
+    /// Returns a hash of what differs between ports and groups: the queue pair number and the GID's last bytes.
+    #[must_use]
+    pub const fn hash(&self) -> u8 {
+        let word = self.last ^ self.qpn() << 16;
+        (word.wrapping_mul(0x9e37_79b1) >> 24) as u8
+    }
+}
+
+/// Reads what a packet of the stack begins with: the address that it goes to, and the number of its Ethernet type.
+#[must_use]
+pub fn read_header(head: &[u8]) -> Option<(Address, u16)> {
+    let (address, rest) = head.split_first_chunk()?;
+    let encap: &[u8; ENCAP_LEN] = rest.first_chunk()?;
+    let [high, low, ..] = *encap;
+    Some((
+        Address::from_bytes(address),
+        u16::from_be_bytes([high, low]),
+    ))
 }
 
 /// Returns the MGID of the broadcast group of a partition: `ff1s:401b:<P_Key>::ffff:ffff`, with the

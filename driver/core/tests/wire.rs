@@ -12,8 +12,8 @@ fn an_address_is_flags_qpn_and_gid() {
         0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0xab, 0xcd, 0xef,
     ];
     let address = Address::new(Address::FLAG_RC, 0x12_3456, gid);
-    assert_eq!(address.0[..4], [0x80, 0x12, 0x34, 0x56]);
-    assert_eq!(address.0[4..], gid);
+    assert_eq!(address.bytes()[..4], [0x80, 0x12, 0x34, 0x56]);
+    assert_eq!(address.bytes()[4..], gid);
     assert_eq!(
         (address.flags(), address.qpn(), address.gid()),
         (0x80, 0x12_3456, gid)

@@ -42,7 +42,7 @@ impl Write for Name {
 ///
 /// `EINVAL` for a child, `EEXIST` when the P_Key is the parent's or that of another child, `ERANGE` when the name is too
 /// long.
-pub fn create(parent: &Dev, pkey: u16) -> Result {
+pub(crate) fn create(parent: &Dev, pkey: u16) -> Result {
     let port = parent.data();
     if port.parent.is_some() {
         return Err(Errno::EINVAL);
@@ -68,7 +68,7 @@ pub fn create(parent: &Dev, pkey: u16) -> Result {
 /// # Errors
 ///
 /// `ENODEV` when there is none.
-pub fn delete(parent: &Dev, pkey: u16) -> Result {
+pub(crate) fn delete(parent: &Dev, pkey: u16) -> Result {
     if client::find_child(parent, true, has(pkey)) {
         Ok(())
     } else {
@@ -81,7 +81,7 @@ fn has(pkey: u16) -> impl Fn(&Port) -> bool {
 }
 
 /// Brings all children up or down with their parent, as in-tree does. A child that can't come up is logged.
-pub fn set_up(parent: &Dev, up: bool) {
+pub(crate) fn set_up(parent: &Dev, up: bool) {
     client::for_children(parent, |child| {
         if let Err(errno) = child.set_up(up) {
             kernel::warning!(

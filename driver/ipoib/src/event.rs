@@ -22,7 +22,7 @@ const ANNOUNCE_MS: [u32; 3] = [100, 900, 2000];
 const LINK_WATCH_MS: u32 = 20;
 
 /// Takes an event of the port. Any context.
-pub fn notice(dev: &Dev, event: Event) {
+pub(crate) fn notice(dev: &Dev, event: Event) {
     let port = dev.data();
     // A work for a device whose registration fails would outlive it.
     if !port.registered.load(Ordering::Acquire) {
@@ -42,7 +42,7 @@ fn is_started(dev: &Dev) -> bool {
 }
 
 /// Asks for paths and memberships anew; the carrier stays.
-pub fn light(dev: &Dev) {
+pub(crate) fn light(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     dev.data().update_gid(dev);
     if is_started(dev) {
@@ -51,7 +51,7 @@ pub fn light(dev: &Dev) {
 }
 
 /// Takes another last half of our GID, which the subnet manager may know later; RTNL is held.
-pub fn choose_id(dev: &Dev, id: [u8; 8]) {
+pub(crate) fn choose_id(dev: &Dev, id: [u8; 8]) {
     let port = dev.data();
     port.link.lock().chosen_id = Some(id);
     port.update_gid(dev);
@@ -65,7 +65,7 @@ fn rejoin(dev: &Dev) {
 }
 
 /// Takes the carrier away until the broadcast group is joined again.
-pub fn normal(dev: &Dev) {
+pub(crate) fn normal(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     dev.data().update_gid(dev);
     if is_started(dev) {
@@ -75,7 +75,7 @@ pub fn normal(dev: &Dev) {
 }
 
 /// Follows the P_Key table: an interface has the P_Key of its first entry, a child its own, wherever that is.
-pub fn heavy(dev: &Dev) {
+pub(crate) fn heavy(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     let changed = follow_pkey(dev);
     if !dev.is_running() || (is_started(dev) && !changed) {
@@ -85,7 +85,7 @@ pub fn heavy(dev: &Dev) {
 }
 
 /// Reads the P_Key table; RTNL is held. Says whether the queue pair has to follow.
-pub fn follow_pkey(dev: &Dev) -> bool {
+pub(crate) fn follow_pkey(dev: &Dev) -> bool {
     let port = dev.data();
     if port.parent.is_some() {
         let pkey = port.link.lock().pkey;
@@ -104,7 +104,7 @@ pub fn follow_pkey(dev: &Dev) -> bool {
 }
 
 /// A completion queue was overrun, or failed otherwise: it takes no completions any more. Any context.
-pub fn cq_failed(dev: &Dev) {
+pub(crate) fn cq_failed(dev: &Dev) {
     let port = dev.data();
     kernel::limited_warning!("{}: a completion queue failed, making it anew", dev.name());
     port.broken.store(true, Ordering::Release);
@@ -114,7 +114,7 @@ pub fn cq_failed(dev: &Dev) {
 }
 
 /// Makes the queue pair work again after an error.
-pub fn recover(dev: &Dev) {
+pub(crate) fn recover(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     if !dev.is_running() {
         return;
@@ -133,7 +133,7 @@ pub fn recover(dev: &Dev) {
 
 /// The HCA refused sends a while ago. Restarts the queue pair only if it does not work any more, or if it holds packets
 /// of which no completion will tell because nothing was sent since.
-pub fn check(dev: &Dev) {
+pub(crate) fn check(dev: &Dev) {
     let Some(qp) = dev.data().qp() else { return };
     let untold = dev
         .tx_lock()
@@ -159,7 +159,7 @@ fn restart(dev: &Dev) {
 
 /// The broadcast group is joined: brings the MTU to the smaller of what is wanted and what the group takes, and tells
 /// the neighbours our address, whose queue pair number may be new.
-pub fn follow_mtu(dev: &Dev) {
+pub(crate) fn follow_mtu(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     if !is_started(dev) {
         return;
@@ -188,7 +188,7 @@ pub fn follow_mtu(dev: &Dev) {
 }
 
 /// Has the stack announce our address, several times.
-pub fn announce(dev: &Dev) {
+pub(crate) fn announce(dev: &Dev) {
     let _rtnl = Rtnl::lock();
     let port = dev.data();
     // Without carrier, the next join of the broadcast group begins anew.

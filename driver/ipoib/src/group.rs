@@ -13,10 +13,10 @@ use crate::neigh::State;
 use crate::port::{Dev, Port};
 
 /// Longest pause between attempts to join, in milliseconds.
-pub const MAX_BACKOFF_MS: u32 = 16_000;
+pub(crate) const MAX_BACKOFF_MS: u32 = 16_000;
 
 /// Where a group stands.
-pub enum Progress {
+pub(crate) enum Progress {
     /// To be joined, not before this time (milliseconds).
     Wanted(u32),
     /// ib_sa was asked.
@@ -31,7 +31,7 @@ pub enum Progress {
 }
 
 /// A group.
-pub struct Group {
+pub(crate) struct Group {
     /// Its GID.
     pub mgid: [u8; 16],
     /// How it is joined.
@@ -53,7 +53,7 @@ fn address(mgid: [u8; 16]) -> Address {
 
 impl Group {
     /// Makes a group that is to be joined at once.
-    pub fn new(mgid: [u8; 16], membership: Membership) -> Self {
+    pub(crate) fn new(mgid: [u8; 16], membership: Membership) -> Self {
         Self {
             mgid,
             membership,
@@ -65,7 +65,7 @@ impl Group {
     }
 
     /// Stops receiving what is sent to it.
-    pub fn detach(&mut self, dev: &Dev, qp: Option<&Qp>) {
+    pub(crate) fn detach(&mut self, dev: &Dev, qp: Option<&Qp>) {
         if let (Some(mlid), Some(qp)) = (self.attached.take(), qp) {
             if let Err(errno) = qp.detach(&self.mgid, mlid) {
                 kernel::warning!(
@@ -78,14 +78,14 @@ impl Group {
     }
 
     /// Tries again, later than the last time.
-    pub fn retry(&mut self) {
+    pub(crate) fn retry(&mut self) {
         self.backoff = self.backoff.saturating_mul(2).clamp(1000, MAX_BACKOFF_MS);
         self.progress = Progress::Wanted(now_ms().wrapping_add(self.backoff));
     }
 }
 
 /// Attaches the queue pair to a joined group and makes the address handle.
-pub fn finish(
+pub(crate) fn finish(
     dev: &Dev,
     qp: &Arc<Qp>,
     group: &mut Group,
@@ -117,7 +117,7 @@ pub fn finish(
 }
 
 /// Lets packets go to a group.
-pub fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
+pub(crate) fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
     let mut tx = dev.tx_lock();
     let to = address(mgid);
     match tx.neighs.find(&to) {
@@ -137,7 +137,7 @@ pub fn install(dev: &Dev, mgid: [u8; 16], ah: Arc<Ah>, waited: &mut SkbQueue) {
 }
 
 /// Drops what waited for a group.
-pub fn fail(dev: &Dev, mgid: [u8; 16]) {
+pub(crate) fn fail(dev: &Dev, mgid: [u8; 16]) {
     let mut lost = SkbQueue::default();
     let mut tx = dev.tx_lock();
     if let Some(neigh) = tx.neighs.find(&address(mgid)) {
@@ -151,7 +151,7 @@ pub fn fail(dev: &Dev, mgid: [u8; 16]) {
 }
 
 /// Says whether an address of the stack is that of an IPoIB group of this partition (RFC 4391, 4).
-pub fn is_valid(address: &[u8; 20], broadcast: &[u8; 20]) -> bool {
+pub(crate) fn is_valid(address: &[u8; 20], broadcast: &[u8; 20]) -> bool {
     // The first six bytes: queue pair number, ff, flags and scope; then signature, and P_Key.
     let same = |range: core::ops::Range<usize>| address.get(range.clone()) == broadcast.get(range);
     same(0..6) && same(7..10)

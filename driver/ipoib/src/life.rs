@@ -25,7 +25,7 @@ const DRAIN_MS: u32 = 5000;
 static VECTOR: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the queue pair and its queues; RTNL is held.
-pub fn init(dev: &Dev) -> Result {
+pub(crate) fn init(dev: &Dev) -> Result {
     let port = dev.data();
     let hca = &port.hca;
     let rings = *port.rings.lock();
@@ -89,7 +89,7 @@ pub fn init(dev: &Dev) -> Result {
 }
 
 /// Gives back what `init` took; RTNL is held, the queue pair is stopped.
-pub fn uninit(dev: &Dev) {
+pub(crate) fn uninit(dev: &Dev) {
     cm::uninit(dev);
     let port = dev.data();
     let verbs = port.verbs.lock().take();
@@ -103,7 +103,7 @@ pub fn uninit(dev: &Dev) {
 }
 
 /// Makes the queue pair ready; RTNL is held. Says whether it is: without its P_Key, it waits for that.
-pub fn start(dev: &Dev) -> Result<bool> {
+pub(crate) fn start(dev: &Dev) -> Result<bool> {
     let port = dev.data();
     let link = *port.link.lock();
     let Ok(index) = port.hca.find_pkey(port.number, link.pkey) else {
@@ -161,7 +161,7 @@ pub fn start(dev: &Dev) -> Result<bool> {
 }
 
 /// Takes the queue pair out of service; RTNL is held.
-pub fn stop(dev: &Dev) {
+pub(crate) fn stop(dev: &Dev) {
     let port = dev.data();
     port.oper.store(false, Ordering::Release);
     port.works.multicast.cancel();

@@ -18,7 +18,7 @@ use crate::port::Dev;
 
 /// The groups of an interface.
 #[derive(Default)]
-pub struct Groups {
+pub(crate) struct Groups {
     list: List<Group>,
     /// The broadcast group's record, once it is joined.
     broadcast: Option<Record>,
@@ -29,12 +29,12 @@ pub struct Groups {
 }
 
 /// Returns the broadcast address of a partition (RFC 4391, 4): scope link-local.
-pub fn broadcast_address(pkey: u16) -> [u8; 20] {
-    Address::new(0, 0x00ff_ffff, broadcast_gid(pkey, 2)).0
+pub(crate) fn broadcast_address(pkey: u16) -> [u8; 20] {
+    Address::new(0, 0x00ff_ffff, broadcast_gid(pkey, 2)).bytes()
 }
 
 /// Joins what is wanted, leaves what is not.
-pub fn run(dev: &Dev) {
+pub(crate) fn run(dev: &Dev) {
     let port = dev.data();
     let active = match port.hca.port(port.number) {
         Ok(state) if state.active => {
@@ -80,7 +80,7 @@ fn changed(dev: &Dev) {
 
 /// Leaves all groups. They stay in the list, to be joined anew: until their leave is over, ib_sa knows them, and with
 /// umcast they would be taken for groups of user space.
-pub fn leave_all(dev: &Dev) {
+pub(crate) fn leave_all(dev: &Dev) {
     let port = dev.data();
     let qp = port.qp();
     let mut groups = port.groups.lock();
@@ -95,7 +95,7 @@ impl Groups {
     /// Takes the results of joins.
     fn collect(&mut self, dev: &Dev, qp: &Arc<Qp>, waited: &mut SkbQueue) {
         let counters = &dev.data().counters;
-        let broadcast_mgid = Address(dev.broadcast()).gid();
+        let broadcast_mgid = Address::from_bytes(&dev.broadcast()).gid();
         for group in self.list.iter_mut() {
             let Progress::Joining(join) = &group.progress else {
                 continue;
@@ -147,7 +147,7 @@ impl Groups {
 
     /// Compares the list with what the stack, and packets that wait, want.
     fn want_all(&mut self, dev: &Dev, qp: &Arc<Qp>, waited: &mut SkbQueue) -> Result {
-        let broadcast = Address(dev.broadcast()).gid();
+        let broadcast = Address::from_bytes(&dev.broadcast()).gid();
         if !self.list.iter().any(|group| group.mgid == broadcast) {
             self.list
                 .push(Group::new(broadcast, Membership::Full), Context::Process)?;
@@ -167,7 +167,7 @@ impl Groups {
             .take(count)
             .filter(|raw| is_valid(raw, &dev.broadcast()))
         {
-            self.want(dev, qp, Address(*raw).gid(), Membership::Full)?;
+            self.want(dev, qp, Address::from_bytes(raw).gid(), Membership::Full)?;
         }
         // Groups that packets go to.
         let is_group = |address: &Address, state: &State| {
@@ -253,7 +253,7 @@ impl Groups {
     fn start(&mut self, dev: &Dev) -> Option<u32> {
         let port = dev.data();
         let link = *port.link.lock();
-        let broadcast = Address(dev.broadcast()).gid();
+        let broadcast = Address::from_bytes(&dev.broadcast()).gid();
         let mut pause: Option<u32> = None;
         for group in self.list.iter_mut() {
             let Progress::Wanted(at) = group.progress else {

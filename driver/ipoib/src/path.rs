@@ -16,12 +16,12 @@ use crate::port::Dev;
 /// Milliseconds that the SA has to answer.
 const QUERY_MS: u32 = 1000;
 /// Milliseconds before a destination that can't be reached is asked for again.
-pub const RETRY_MS: u32 = 1000;
+pub(crate) const RETRY_MS: u32 = 1000;
 /// Milliseconds between rounds of aging: a destination not used for two rounds is forgotten.
-pub const AGE_MS: u32 = 60_000;
+pub(crate) const AGE_MS: u32 = 60_000;
 
 /// Asks for the paths that packets wait for.
-pub fn run(dev: &Dev) {
+pub(crate) fn run(dev: &Dev) {
     while let Some(gid) = next(dev) {
         let port = dev.data();
         let link = *port.link.lock();
@@ -134,7 +134,7 @@ fn fail(dev: &Dev, gid: [u8; 16], errno: Errno) {
 }
 
 /// Forgets destinations that nobody used lately.
-pub fn age(dev: &Dev) {
+pub(crate) fn age(dev: &Dev) {
     let port = dev.data();
     if !port.oper.load(Ordering::Acquire) {
         return;
@@ -157,7 +157,7 @@ pub fn age(dev: &Dev) {
 }
 
 /// Forgets all destinations.
-pub fn forget_all(dev: &Dev) {
+pub(crate) fn forget_all(dev: &Dev) {
     let mut tx = dev.tx_lock();
     let lost = tx.neighs.retain(|_| false);
     dev.data().counters.tx_drop_down.add(lost);

@@ -30,11 +30,11 @@ use crate::tx::Tx;
 use crate::{event, path, tx};
 
 /// An interface as the kernel sees it.
-pub type Dev = Device<Port>;
+pub(crate) type Dev = Device<Port>;
 
 /// What the link is like.
 #[derive(Clone, Copy)]
-pub struct Link {
+pub(crate) struct Link {
     /// Our GID.
     pub gid: [u8; 16],
     /// The last half of our GID, when the administrator set another than the port's first.
@@ -52,7 +52,7 @@ pub struct Link {
 }
 
 /// The interface's queue pair and what belongs to it.
-pub struct Verbs {
+pub(crate) struct Verbs {
     /// The queue pair.
     pub qp: Arc<Qp>,
     /// Send completions.
@@ -68,7 +68,7 @@ pub struct Verbs {
 }
 
 /// What runs later.
-pub struct Works {
+pub(crate) struct Works {
     /// Joins and leaves groups.
     pub multicast: Work<Port>,
     /// Asks for paths.
@@ -94,9 +94,9 @@ pub struct Works {
 }
 
 /// The driver's data of an interface.
-pub struct Port {
+pub(crate) struct Port {
     /// The interface that this one is a child of.
-    pub parent: Option<DeviceRef<Port>>,
+    pub parent: Option<DeviceRef<Self>>,
     /// A child that the file `create_child` made.
     pub by_file: bool,
     /// The HCA.
@@ -163,7 +163,7 @@ fn ring_size(wanted: u32, limit: ipoib_core::limits::Limit) -> u32 {
 
 impl Port {
     /// Registers an interface on a port.
-    pub fn create(hca: &Hca, number: u32) -> Result {
+    pub(crate) fn create(hca: &Hca, number: u32) -> Result {
         let state = hca.port(number)?;
         let gid = hca.gid(number, 0)?;
         let pkey = hca.pkey(number, 0)? | 0x8000;
@@ -182,7 +182,7 @@ impl Port {
     }
 
     /// Makes the data of a child of an interface, with a P_Key of its own.
-    pub fn child(parent: &Dev, pkey: u16) -> Result<(Self, Tx)> {
+    pub(crate) fn child(parent: &Dev, pkey: u16) -> Result<(Self, Tx)> {
         let port = parent.data();
         let link = Link {
             pkey,
@@ -269,17 +269,17 @@ impl Port {
     }
 
     /// Says whether the mode is connected.
-    pub fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.connected.load(Ordering::Acquire)
     }
 
     /// Returns the largest IP packet that connections to us take.
-    pub fn connected_mtu(&self) -> u32 {
+    pub(crate) fn connected_mtu(&self) -> u32 {
         cm::mtu(&self.hca)
     }
 
     /// Returns the largest IP packet that datagrams carry.
-    pub fn datagram_mtu(&self) -> u32 {
+    pub(crate) fn datagram_mtu(&self) -> u32 {
         self.link
             .lock()
             .group_mtu
@@ -288,17 +288,17 @@ impl Port {
     }
 
     /// Says whether receive buffers are to be posted.
-    pub fn is_receiving(&self) -> bool {
+    pub(crate) fn is_receiving(&self) -> bool {
         self.receiving.load(Ordering::Acquire)
     }
 
     /// Says whether a packet from this LID and queue pair is ours.
-    pub fn is_own(&self, (lid, qpn): (u32, u32)) -> bool {
+    pub(crate) fn is_own(&self, (lid, qpn): (u32, u32)) -> bool {
         lid == self.lid.load(Ordering::Relaxed) && qpn == self.qpn.load(Ordering::Relaxed)
     }
 
     /// Has a path found, or a group joined, for packets that wait. Any context.
-    pub fn ask(&self, dev: &Dev, group: bool) {
+    pub(crate) fn ask(&self, dev: &Dev, group: bool) {
         let work = if group {
             &self.works.multicast
         } else {
@@ -308,7 +308,7 @@ impl Port {
     }
 
     /// Returns the queue pair while it is ready.
-    pub fn qp(&self) -> Option<Arc<Qp>> {
+    pub(crate) fn qp(&self) -> Option<Arc<Qp>> {
         let verbs = self.verbs.lock();
         verbs
             .as_ref()
@@ -317,7 +317,7 @@ impl Port {
     }
 
     /// Reads our GID anew. RTNL is held, or the device is not registered.
-    pub fn update_gid(&self, dev: &Dev) {
+    pub(crate) fn update_gid(&self, dev: &Dev) {
         let Ok(mut gid) = self.hca.gid(self.number, 0) else {
             return;
         };
@@ -344,7 +344,7 @@ impl Port {
 }
 
 /// Sets what must be in place before an interface is registered.
-pub fn prepare(dev: &Dev) {
+pub(crate) fn prepare(dev: &Dev) {
     let port = dev.data();
     let link = *port.link.lock();
     dev.set_mtu_bounds(68, link.admin_mtu);

@@ -14,7 +14,7 @@ use crate::tx::Wcs;
 
 /// What the receive poller owns.
 #[derive(Default)]
-pub struct Rx {
+pub(crate) struct Rx {
     /// The receive queue, from `init` to `uninit`.
     pub queue: Option<RecvQueue>,
     /// Room for completions.
@@ -22,7 +22,7 @@ pub struct Rx {
 }
 
 /// Serves receive completions.
-pub fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
+pub(crate) fn poll(dev: &Dev, poll: &Poll, rx: &mut Rx, budget: u32) -> u32 {
     let port = dev.data();
     let counters = &port.counters;
     let wcs = &mut rx.wcs;

@@ -11,17 +11,17 @@ use crate::port::Dev;
 use crate::{cm, life, tx};
 
 /// Returns the batching settings.
-pub fn batch(dev: &Dev) -> Batch {
+pub(crate) fn batch(dev: &Dev) -> Batch {
     dev.tx_lock().batch
 }
 
 /// Sets the mode.
-pub fn set_mode(dev: &Dev, mode: Mode) {
+pub(crate) fn set_mode(dev: &Dev, mode: Mode) {
     change(dev, |batch| batch.mode = mode);
 }
 
 /// Sets the frames that one doorbell covers, which must lie within the limits.
-pub fn set_limit(dev: &Dev, limit: u32) {
+pub(crate) fn set_limit(dev: &Dev, limit: u32) {
     change(dev, |batch| batch.limit = limit);
 }
 
@@ -34,24 +34,24 @@ fn change(dev: &Dev, set: impl FnOnce(&mut Batch)) {
 }
 
 /// Returns the payload bytes up to which a message of a connection is copied.
-pub fn copybreak(dev: &Dev) -> u32 {
+pub(crate) fn copybreak(dev: &Dev) -> u32 {
     dev.data().copybreak.load(Ordering::Relaxed)
 }
 
 /// Sets them; they must lie within the limits.
-pub fn set_copybreak(dev: &Dev, bytes: u32) {
+pub(crate) fn set_copybreak(dev: &Dev, bytes: u32) {
     dev.data().copybreak.store(bytes, Ordering::Relaxed);
 }
 
 /// Sets whether groups that user space joined by itself are left alone.
-pub fn set_umcast(dev: &Dev, on: bool) {
+pub(crate) fn set_umcast(dev: &Dev, on: bool) {
     let port = dev.data();
     port.umcast.store(on, Ordering::Relaxed);
     port.works.multicast.queue(dev, 0);
 }
 
 /// Sets the ring sizes, which takes another queue pair.
-pub fn set_rings(dev: &Dev, rings: Rings) -> Result<(), Refusal> {
+pub(crate) fn set_rings(dev: &Dev, rings: Rings) -> Result<(), Refusal> {
     let port = dev.data();
     let old = *port.rings.lock();
     if old == rings {

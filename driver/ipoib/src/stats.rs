@@ -7,18 +7,18 @@ use ipoib_core::batch::Flush;
 
 /// A counter with one writer at a time: the holder of the transmit lock, or the receive poller.
 #[derive(Default)]
-pub struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds.
-    pub fn add(&self, n: u32) {
+    pub(crate) fn add(&self, n: u32) {
         let value = self.0.load(Ordering::Relaxed);
         self.0
             .store(value.wrapping_add(u64::from(n)), Ordering::Relaxed);
     }
 
     /// Reads.
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -27,7 +27,7 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The counters of one interface.
         #[derive(Default)]
-        pub struct Counters {
+        pub(crate) struct Counters {
             $($(#[$doc])* pub $name: Counter,)*
             /// Chains by length: 1, 2, 3 to 4, 5 to 8, 9 to 16, 17 to 32, 33 to 64.
             pub chains: [Counter; 7],
@@ -190,7 +190,7 @@ const CHAINS: [&str; 7] = [
 const ALL: usize = NAMED + CHAINS.len() + Flush::NAMES.len();
 
 /// Names of all counters.
-pub const ALL_NAMES: [&str; ALL] = {
+pub(crate) const ALL_NAMES: [&str; ALL] = {
     let mut all = [""; ALL];
     let mut i = 0;
     while i < ALL {
@@ -208,7 +208,7 @@ pub const ALL_NAMES: [&str; ALL] = {
 
 impl Counters {
     /// Counts a doorbell.
-    pub fn doorbell(&self, requests: u32, reason: Flush) {
+    pub(crate) fn doorbell(&self, requests: u32, reason: Flush) {
         self.tx_doorbells.add(1);
         self.tx_wrs.add(requests);
         // 1, 2, 3 to 4 ... go to 0, 1, 2 ...
@@ -222,7 +222,7 @@ impl Counters {
     }
 
     /// Reads all counters.
-    pub fn read(&self, values: &mut [u64]) {
+    pub(crate) fn read(&self, values: &mut [u64]) {
         let named = self.named();
         let all = named.into_iter().chain(&self.chains).chain(&self.flushes);
         for (value, counter) in values.iter_mut().zip(all) {
@@ -231,7 +231,7 @@ impl Counters {
     }
 
     /// Returns the packets dropped on their way out.
-    pub fn tx_dropped(&self) -> u64 {
+    pub(crate) fn tx_dropped(&self) -> u64 {
         [
             &self.tx_drop_header,
             &self.tx_drop_ethertype,
@@ -251,7 +251,7 @@ impl Counters {
     }
 
     /// Returns the packets dropped on their way in; our own multicast packets are not lost.
-    pub fn rx_dropped(&self) -> u64 {
+    pub(crate) fn rx_dropped(&self) -> u64 {
         [
             &self.rx_drop_short,
             &self.rx_drop_long,

@@ -15,7 +15,7 @@ use crate::port::Port;
 use crate::{child, settings};
 
 /// Prepares the files.
-pub fn files() -> Result<Files<Port>> {
+pub(crate) fn files() -> Result<Files<Port>> {
     let plain: [File<Port>; 5] = [
         File {
             name: c"mode",

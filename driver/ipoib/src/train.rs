@@ -12,7 +12,7 @@ use crate::tx::{Outcome, Tx, chained, lose, ring};
 
 /// Puts the segments of a packet, which begins with its encapsulation header, into the chain. Doorbells are rung on the
 /// way, as for packets that the stack cut.
-pub fn send(dev: &Dev, tx: &mut Tx, skb: Skb, to: Target, more: bool) -> Outcome {
+pub(crate) fn send(dev: &Dev, tx: &mut Tx, skb: Skb, to: Target, more: bool) -> Outcome {
     let counters = &dev.data().counters;
     let bytes = skb.len();
     let segments = skb.segments();

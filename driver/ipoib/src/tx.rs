@@ -2,7 +2,7 @@
 //! The transmit path. Everything here runs under the transmit lock, but the polling itself.
 
 use ipoib_core::batch::{Batch, Flush, Moment};
-use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType};
+use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType, read_header};
 use kernel::alloc::Arc;
 use kernel::clock::left_ms;
 use kernel::error::Errno;
@@ -13,7 +13,7 @@ use kernel::train::MAX_TRAIN;
 use kernel::verbs::{Ah, Wc};
 
 use crate::cm;
-use crate::neigh::{State, Table, key};
+use crate::neigh::{State, Table};
 use crate::port::{Dev, Port};
 use crate::stats::Counters;
 use crate::train;
@@ -27,7 +27,7 @@ const GROUP_QUEUE: u32 = 64;
 const CHECK_MS: u32 = 100;
 
 /// What the transmit lock protects.
-pub struct Tx {
+pub(crate) struct Tx {
     /// The send queue, from `init` to `uninit`.
     pub queue: Option<SendQueue>,
     /// Batching.
@@ -47,7 +47,7 @@ pub struct Tx {
 }
 
 /// What became of a packet.
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It joined the chain.
     Chained {
         /// The queue is stopped.
@@ -58,7 +58,7 @@ pub enum Outcome {
 }
 
 /// Sends a packet, or lets it wait, or drops it; the pending chain is not left without an event that posts it.
-pub fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
+pub(crate) fn start_xmit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) {
     let Some(skb) = cm::send::start_xmit(dev, tx, skb, more) else {
         return;
     };
@@ -90,19 +90,15 @@ fn submit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) -> Outcome {
     let counters = &dev.data().counters;
     // What the stack counts: a large packet is as many as its segments.
     let packets = skb.segments();
-    let Some(header) = skb.first::<{ ADDRESS_LEN + ENCAP_LEN }>() else {
+    let Some((address, ether_type)) = read_header(skb.head()) else {
         counters.tx_drop_header.add(packets);
         return Outcome::Gone;
     };
-    let Some((address, &[high, low, ..])) = header.split_first_chunk::<ADDRESS_LEN>() else {
-        counters.tx_drop_header.add(packets);
-        return Outcome::Gone;
-    };
-    if EtherType::from_raw(u16::from_be_bytes([high, low])).is_none() {
+    if EtherType::from_raw(ether_type).is_none() {
         counters.tx_drop_ethertype.add(packets);
         return Outcome::Gone;
     }
-    let to = key(&Address(*address), tx.pkey);
+    let to = address.destination(tx.pkey);
     let Some(neigh) = tx.neighs.find(&to) else {
         wait_for_new(dev, tx, to, skb);
         return Outcome::Gone;
@@ -182,7 +178,7 @@ fn send(dev: &Dev, tx: &mut Tx, mut skb: Skb, (ah, qpn): (Arc<Ah>, u32), more: b
 }
 
 /// A packet is in the ring: tells the byte queue limits, and stops the queue when the next might not fit.
-pub fn chained(dev: &Dev, tx: &Tx, bytes: u32, more: bool) -> Outcome {
+pub(crate) fn chained(dev: &Dev, tx: &Tx, bytes: u32, more: bool) -> Outcome {
     if tx
         .queue
         .as_ref()
@@ -223,13 +219,15 @@ fn wait_for_new(dev: &Dev, tx: &mut Tx, to: Address, skb: Skb) {
 }
 
 /// Rings the doorbell for the pending chain.
-pub fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
+pub(crate) fn post(dev: &Dev, tx: &mut Tx, counters: &Counters, reason: Flush) {
     let posted = ring(tx, counters, reason);
-    lose(dev, tx, counters, posted);
+    if posted.refused.is_some() {
+        lose(dev, tx, counters, posted);
+    }
 }
 
 /// Rings the doorbell, and leaves what is lost to [`lose`].
-pub fn ring(tx: &mut Tx, counters: &Counters, reason: Flush) -> Posted {
+pub(crate) fn ring(tx: &mut Tx, counters: &Counters, reason: Flush) -> Posted {
     let Some(queue) = &mut tx.queue else {
         return Posted::default();
     };
@@ -241,7 +239,8 @@ pub fn ring(tx: &mut Tx, counters: &Counters, reason: Flush) -> Posted {
 }
 
 /// Counts what the HCA refused.
-pub fn lose(dev: &Dev, tx: &Tx, counters: &Counters, posted: Posted) {
+#[cold]
+pub(crate) fn lose(dev: &Dev, tx: &Tx, counters: &Counters, posted: Posted) {
     let (Some(queue), Some((lost, errno))) = (&tx.queue, posted.refused) else {
         return;
     };
@@ -271,10 +270,10 @@ fn wake(dev: &Dev, tx: &Tx, queue: &SendQueue, counters: &Counters) {
 }
 
 /// What the send poller owns: room for completions, which would be filled with zeros for each poll if it were on the stack.
-pub type Wcs = [Wc; 16];
+pub(crate) type Wcs = [Wc; 16];
 
 /// Serves send completions.
-pub fn poll(dev: &Dev, poll: &Poll, wcs: &mut Wcs, budget: u32) -> u32 {
+pub(crate) fn poll(dev: &Dev, poll: &Poll, wcs: &mut Wcs, budget: u32) -> u32 {
     let port = dev.data();
     let counters = &port.counters;
     let mut done = 0_u32;
@@ -310,25 +309,25 @@ fn serve<'a>(
 ) {
     let counters = &port.counters;
     let Some(queue) = &mut tx.queue else { return };
-    let mut total = Amount::default();
+    let (mut total, mut lost) = (Amount::default(), Amount::default());
+    let mut cqes = 0_u32;
     for wc in wcs {
-        counters.tx_cqes.add(1);
-        let retired = queue.retire(wc, |skb| freed.push(skb));
-        total.packets = total.packets.wrapping_add(retired.all.packets);
-        total.skbs = total.skbs.wrapping_add(retired.all.skbs);
-        total.owed = total.owed.wrapping_add(retired.all.owed);
-        let mut sent = retired.all;
+        cqes = cqes.wrapping_add(1);
+        let own = queue.retire(wc, &mut total, |skb| freed.push(skb));
         if !wc.is_ok() {
-            sent.packets = sent.packets.wrapping_sub(retired.own.packets);
-            sent.bytes = sent.bytes.wrapping_sub(retired.own.bytes);
-            failed(dev, port, wc, retired.own.packets, tx.up);
+            lost.packets = lost.packets.wrapping_add(own.packets);
+            lost.bytes = lost.bytes.wrapping_add(own.bytes);
+            failed(dev, port, wc, own.packets, tx.up);
         }
-        counters.tx_packets.add(sent.packets);
-        counters.tx_bytes.add(sent.bytes);
     }
+    counters.tx_cqes.add(cqes);
     if total.packets == 0 {
         return;
     }
+    counters
+        .tx_packets
+        .add(total.packets.wrapping_sub(lost.packets));
+    counters.tx_bytes.add(total.bytes.wrapping_sub(lost.bytes));
     dev.completed(total.skbs, total.owed);
     let pending = queue.pending();
     if let Some(queue) = &tx.queue {

@@ -33,10 +33,9 @@ impl<T> KBox<T> {
     ///
     /// `ENOMEM`.
     pub fn new(value: T, context: Context) -> Result<Self> {
-        const { assert!(mem::align_of::<T>() <= 8 && mem::size_of::<T>() > 0) };
+        const { assert!(align_of::<T>() <= 8 && size_of::<T>() > 0) };
         // SAFETY: kzalloc takes any size; its memory is aligned for 8 bytes at least.
-        let raw =
-            unsafe { bindings::ipoib_h_kzalloc(mem::size_of::<T>(), context == Context::Atomic) };
+        let raw = unsafe { bindings::ipoib_h_kzalloc(size_of::<T>(), context == Context::Atomic) };
         let ptr = NonNull::new(raw.cast::<T>()).ok_or(Errno::ENOMEM)?;
         // SAFETY: the memory is new, large enough and aligned.
         unsafe { ptr.write(value) };
@@ -123,8 +122,8 @@ impl<T> KArray<T> {
     ///
     /// `ENOMEM`.
     pub fn new(len: usize, mut make: impl FnMut() -> T) -> Result<Self> {
-        const { assert!(mem::align_of::<T>() <= 8 && mem::size_of::<T>() > 0) };
-        let size = mem::size_of::<T>()
+        const { assert!(align_of::<T>() <= 8 && size_of::<T>() > 0) };
+        let size = size_of::<T>()
             .checked_mul(len.max(1))
             .ok_or(Errno::ENOMEM)?;
         // SAFETY: kvzalloc takes any size; its memory is aligned for 8 bytes at least.

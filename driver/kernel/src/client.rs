@@ -2,7 +2,6 @@
 //! Coming and going of HCAs and of the devices on them.
 
 use core::ffi::{CStr, c_int, c_uchar, c_void};
-use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -16,7 +15,7 @@ use crate::verbs::Hca;
 
 /// A device of ours, in the list of all; RTNL protects the list.
 struct Entry {
-    next: *mut Entry,
+    next: *mut Self,
     dev: *mut net_device,
     hca: *mut ib_device,
     /// The interface that it is a child of, or null.
@@ -90,7 +89,7 @@ pub fn create<D: Driver>(
     make: impl FnOnce() -> Result<(D, D::Tx)>,
     setup: fn(&Device<D>),
 ) -> Result {
-    let size = mem::size_of::<Private<D>>() as c_int;
+    let size = size_of::<Private<D>>() as c_int;
     // SAFETY: the setup function fits the driver.
     let dev = unsafe {
         bindings::alloc_netdev_mqs(
@@ -140,7 +139,7 @@ pub fn create_child<D: Driver>(
     make: impl FnOnce() -> Result<(D, D::Tx)>,
 ) -> Result {
     let (hca, port) = D::port(parent);
-    let size = mem::size_of::<Private<D>>() as c_int;
+    let size = size_of::<Private<D>>() as c_int;
     let by = bindings::NET_NAME_PREDICTABLE as c_uchar;
     // SAFETY: the setup function fits the driver; the device is new and of this size, and RTNL is held.
     unsafe {

@@ -6,7 +6,7 @@ use crate::error::Result;
 
 struct Node<T> {
     value: T,
-    next: Option<KBox<Node<T>>>,
+    next: Option<KBox<Self>>,
 }
 
 /// A singly linked list.

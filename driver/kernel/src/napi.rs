@@ -106,7 +106,7 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
         inner.cq = Errno::check_ptr(unsafe {
             bindings::__ib_create_cq(
                 hca.as_ptr(),
-                Some(completion::<D, S>),
+                Some(completion),
                 Some(cq_event::<D, S>),
                 inner.as_ptr().cast::<c_void>(),
                 &raw const attr,
@@ -277,7 +277,7 @@ unsafe fn schedule(napi: *mut napi_struct) {
     }
 }
 
-unsafe extern "C" fn completion<D, S>(_cq: *mut ib_cq, context: *mut c_void) {
+unsafe extern "C" fn completion(_cq: *mut ib_cq, context: *mut c_void) {
     // SAFETY: the context is an `Inner`, which begins with its NAPI and lives as long as the CQ.
     unsafe { schedule(context.cast::<napi_struct>()) };
 }

@@ -49,7 +49,7 @@ const PRIVATE: usize = mem::offset_of!(net_device, priv_);
 ///
 /// The device is valid and was allocated with this driver's data size.
 pub(crate) unsafe fn private<D: Driver>(dev: *mut net_device) -> *mut Private<D> {
-    const { assert!(mem::align_of::<Private<D>>() <= 32) };
+    const { assert!(align_of::<Private<D>>() <= 32) };
     // SAFETY: the data lie in the same allocation.
     unsafe { dev.cast::<u8>().add(PRIVATE).cast() }
 }

@@ -3,7 +3,6 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
-use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -62,7 +61,7 @@ impl Kind {
         }
         let ops = rtnl_link_ops {
             kind: kind.as_ptr(),
-            priv_size: mem::size_of::<Private<D>>(),
+            priv_size: size_of::<Private<D>>(),
             setup: Some(setup::<D>),
             netns_refund: true,
             maxtype: MAX_ATTRIBUTE as u32,

@@ -92,16 +92,6 @@ impl Amount {
     }
 }
 
-/// What a completion retired.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Retirement {
-    /// All that it covers, its own packet included.
-    pub all: Amount,
-    /// Its own packet: the only one that an error of the completion is about. What it covers besides was sent, or it
-    /// would have a completion of its own.
-    pub own: Amount,
-}
-
 /// What became of a chain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Posted {
@@ -245,7 +235,7 @@ impl SendQueue {
             qkey: to.qkey,
             sg_list: slot.sges.as_mut_ptr(),
             count: count as i32,
-            flags: if skb.wants_checksum() {
+            flags: if pd.hca().can_checksum() && skb.wants_checksum() {
                 bindings::IB_SEND_IP_CSUM as i32
             } else {
                 0
@@ -363,23 +353,27 @@ impl SendQueue {
         }
     }
 
-    /// Retires what a completion covers; each packet goes to `done`.
-    pub fn retire(&mut self, wc: &Wc, mut done: impl FnMut(Skb)) -> Retirement {
-        let mut retired = Retirement::default();
+    /// Retires what a completion covers: adds that to `all`, and gives each packet to `done`.
+    ///
+    /// Returns the completion's own packet, which is the only one that an error is about: what it covers besides was sent,
+    /// or it would have a completion of its own.
+    pub fn retire(&mut self, wc: &Wc, all: &mut Amount, mut done: impl FnMut(Skb)) -> Amount {
+        let mut own = Amount::default();
         if wc.id() & !u64::from(u32::MAX) != SEND_ID || !wc.is_of(&self.qp) {
-            return retired;
+            return own;
         }
         let end = wc.id() as u32;
         let size = self.ring.size();
         let outstanding = self.outstanding();
         if end.wrapping_sub(self.retired.position()) > outstanding {
-            return retired;
+            return own;
         }
         for position in self.retired.positions_to(end, size) {
             if let Some(slot) = self.slots.get_mut(size.slot(position) as usize) {
-                retired.all.add(slot);
-                retired.own = Amount::default();
-                retired.own.add(slot);
+                all.add(slot);
+                if position.wrapping_add(1) == end {
+                    own.add(slot);
+                }
                 if let Some(skb) = Self::empty(&self.qp, slot) {
                     done(skb);
                 }
@@ -388,7 +382,7 @@ impl SendQueue {
         self.retired.retire_to(end, size);
         // A request that was to have no completion has one after all when it fails, or is flushed.
         self.untold = self.untold.min(self.outstanding());
-        retired
+        own
     }
 
     /// Drops everything, chained or posted.

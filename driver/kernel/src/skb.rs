@@ -83,12 +83,6 @@ impl Skb {
         unsafe { slice::from_raw_parts(self.raw().data, self.head_len() as usize) }
     }
 
-    /// Returns the first `N` bytes, unless the linear part is shorter.
-    #[must_use]
-    pub fn first<const N: usize>(&self) -> Option<[u8; N]> {
-        self.head().first_chunk().copied()
-    }
-
     /// Returns the number of fragments.
     #[must_use]
     pub fn fragments(&self) -> u32 {
@@ -97,26 +91,33 @@ impl Skb {
 
     /// Removes bytes from the front; false when the linear part is too short.
     pub fn pull(&mut self, bytes: u32) -> bool {
-        // SAFETY: the packet is valid; skb_pull checks the length, and the head is checked here.
-        bytes <= self.head_len() && !unsafe { bindings::skb_pull(self.as_ptr(), bytes) }.is_null()
+        if bytes > self.head_len() {
+            return false;
+        }
+        // SAFETY: the packet is valid and owned; its linear part, which `data` and `len` tell the begin and a part of the
+        // length of, has that many bytes.
+        unsafe {
+            let skb = self.0.as_mut();
+            skb.len = skb.len.wrapping_sub(bytes);
+            skb.data = skb.data.add(bytes as usize);
+        }
+        true
     }
 
     /// Puts bytes in front, if there is room.
     pub fn push<const N: usize>(&mut self, bytes: &[u8; N]) -> Result {
-        let skb = self.as_ptr();
-        // SAFETY: `head` and `data` belong to the same buffer.
-        let room = unsafe { (*skb).data.offset_from((*skb).head) };
-        if usize::try_from(room).map_or(true, |room| room < N) {
-            return Err(Errno::ENOMEM);
-        }
-        // SAFETY: there is room for N bytes, which skb_push returns the begin of.
+        // SAFETY: the packet is valid and owned; `head` and `data` belong to the same buffer, and what lies between them
+        // is free.
         unsafe {
-            ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                bindings::skb_push(skb, N as u32).cast::<u8>(),
-                N,
-            )
-        };
+            let skb = self.0.as_mut();
+            let room = skb.data.offset_from(skb.head);
+            if usize::try_from(room).map_or(true, |room| room < N) {
+                return Err(Errno::ENOMEM);
+            }
+            skb.data = skb.data.sub(N);
+            skb.len = skb.len.wrapping_add(N as u32);
+            ptr::copy_nonoverlapping(bytes.as_ptr(), skb.data, N);
+        }
         Ok(())
     }
 

@@ -73,6 +73,9 @@ pub const OWN: &[OwnModule] = &[
     },
 ];
 
+/// What bindgen makes of a kernel's headers, beside a module that is written in Rust.
+pub const BINDINGS: &str = "bindings_generated.rs";
+
 /// Says whether a file belongs to a module's sources, and is no product of a build.
 fn is_source(name: &Path) -> bool {
     let known = name.extension().is_some_and(|end| {
@@ -91,7 +94,7 @@ fn is_source(name: &Path) -> bool {
 }
 
 impl OwnModule {
-    /// Returns the folder with `NAME.ko` for the root's kernel, built first when it isn't cached.
+    /// Returns the folder with `NAME.ko` for the root's kernel, and [`BINDINGS`] if the build made them, built first when it isn't cached.
     ///
     /// # Errors
     ///
@@ -99,6 +102,7 @@ impl OwnModule {
     pub fn ensure(&self, cache: &Cache, root: &Root) -> Result<Item> {
         let source = place::repo().join(self.source);
         let key = KeyMaker::new()
+            .add("format", "2")
             .add("root", root.key().to_string())
             .add("kernel", root.kernel())
             .add_tree(&source, &is_source)
@@ -121,6 +125,10 @@ impl OwnModule {
                 bail!("make in {} succeeded but made no {name}", self.source);
             };
             fs::copy(module, dir.join(&name))?;
+            // What a linter has to know of the kernel.
+            if let Some(bindings) = find(&build, BINDINGS)? {
+                fs::copy(bindings, dir.join(BINDINGS))?;
+            }
             fs::remove_dir_all(&build)?;
             step.done();
             Ok(())

@@ -39,20 +39,20 @@ const AGE_MS: u32 = 60_000;
 const ANSWERS: usize = 16;
 
 /// A path that was found, or why not.
-pub type Answer = ([u8; 16], Result<Path>);
+pub(crate) type Answer = ([u8; 16], Result<Path>);
 
 /// Paths that came in.
-pub struct Answers(KArray<Option<Answer>>);
+pub(crate) struct Answers(KArray<Option<Answer>>);
 
 impl Answers {
     /// Makes room for them.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         KArray::new(ANSWERS, || None).map(Self)
     }
 }
 
 /// A connection of ours.
-pub struct Active {
+pub(crate) struct Active {
     number: u16,
     address: Address,
     state: State,
@@ -84,14 +84,14 @@ fn answered(dev: &Dev, gid: [u8; 16], path: Result<Path>) {
 }
 
 /// Forgets paths that came in.
-pub fn forget_answers(dev: &Dev) {
+pub(crate) fn forget_answers(dev: &Dev) {
     for answer in dev.data().answers.lock().0.iter_mut() {
         *answer = None;
     }
 }
 
 /// Looks at connections; returns the milliseconds until it is to be called again.
-pub fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
+pub(crate) fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
     adopt(dev, cm);
     let mut actives = core::mem::take(&mut cm.actives);
     loop {
@@ -133,7 +133,7 @@ pub fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
 }
 
 /// Closes all connections; says whether one is left. `at_once` does not wait for what is posted.
-pub fn end(dev: &Dev, cm: &mut Cm, at_once: bool) -> bool {
+pub(crate) fn end(dev: &Dev, cm: &mut Cm, at_once: bool) -> bool {
     adopt(dev, cm);
     let mut actives = core::mem::take(&mut cm.actives);
     for active in actives.iter_mut() {

@@ -18,7 +18,7 @@ const CHAINS: usize = 256;
 const NONE: u16 = u16::MAX;
 
 /// Where a connection stands for packets.
-pub enum Phase {
+pub(crate) enum Phase {
     /// It is being made; what no datagram carries waits.
     Waiting(SkbQueue),
     /// It carries packets.
@@ -33,8 +33,8 @@ pub enum Phase {
 }
 
 /// A connection of ours.
-pub struct Link {
-    /// The neighbour's address, see [`crate::neigh::key`].
+pub(crate) struct Link {
+    /// The neighbour's address, see [`Address::destination`].
     pub address: Address,
     /// Where it stands.
     pub phase: Phase,
@@ -50,7 +50,7 @@ pub struct Link {
 }
 
 /// All of them, by number and by address.
-pub struct Links {
+pub(crate) struct Links {
     slots: KArray<Option<KBox<Link>>>,
     chains: KArray<u16>,
     last: usize,
@@ -58,7 +58,7 @@ pub struct Links {
 
 impl Links {
     /// Makes an empty table.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             slots: KArray::new(MOST_ACTIVE as usize, || None)?,
             chains: KArray::new(CHAINS, || NONE)?,
@@ -67,13 +67,11 @@ impl Links {
     }
 
     fn chain(address: &Address) -> usize {
-        let Address([_, _, a, b, .., c, d, e, f]) = address;
-        let word = u32::from_be_bytes([*c ^ *a, *d ^ *b, *e, *f]);
-        (word.wrapping_mul(0x9e37_79b1) >> 24) as usize % CHAINS
+        usize::from(address.hash()) % CHAINS
     }
 
     /// Returns the number of the connection to a neighbour.
-    pub fn find(&self, address: &Address) -> Option<u16> {
+    pub(crate) fn find(&self, address: &Address) -> Option<u16> {
         let mut number = *self.chains.get(Self::chain(address))?;
         while let Some(link) = self.slots.get(usize::from(number)).and_then(Option::as_ref) {
             if link.address == *address {
@@ -85,7 +83,7 @@ impl Links {
     }
 
     /// Returns a connection.
-    pub fn get_mut(&mut self, number: u16) -> Option<&mut Link> {
+    pub(crate) fn get_mut(&mut self, number: u16) -> Option<&mut Link> {
         self.slots
             .get_mut(usize::from(number))
             .and_then(Option::as_mut)
@@ -97,7 +95,7 @@ impl Links {
     /// # Errors
     ///
     /// `ENOMEM`, or `EBUSY` when there are too many.
-    pub fn add(&mut self, address: Address) -> Result<u16> {
+    pub(crate) fn add(&mut self, address: Address) -> Result<u16> {
         let count = self.slots.len();
         let free = (0..count)
             .map(|i| self.last.wrapping_add(i) % count.max(1))
@@ -124,7 +122,7 @@ impl Links {
     }
 
     /// Takes a connection off the table.
-    pub fn remove(&mut self, number: u16) -> Option<KBox<Link>> {
+    pub(crate) fn remove(&mut self, number: u16) -> Option<KBox<Link>> {
         let link = self.slots.get_mut(usize::from(number))?.take()?;
         let head = self.chains.get_mut(Self::chain(&link.address))?;
         if *head == number {
@@ -143,7 +141,7 @@ impl Links {
     }
 
     /// Returns the next connection, from `from` on, that nobody makes yet.
-    pub fn next_fresh(&mut self, from: u16) -> Option<(u16, Address)> {
+    pub(crate) fn next_fresh(&mut self, from: u16) -> Option<(u16, Address)> {
         let found = self
             .slots
             .iter_mut()

@@ -6,12 +6,12 @@
 //! - [`receive`], [`send`]: the data path
 //! - [`mode`]: the mode of the interface
 
-pub mod active;
-pub mod links;
-pub mod mode;
-pub mod passive;
-pub mod receive;
-pub mod send;
+pub(crate) mod active;
+pub(crate) mod links;
+pub(crate) mod mode;
+pub(crate) mod passive;
+pub(crate) mod receive;
+pub(crate) mod send;
 
 use core::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ use receive::CmRx;
 const END_ROUNDS: u32 = 6000;
 
 /// What connections of an interface share; from `init` to `uninit`.
-pub struct Cm {
+pub(crate) struct Cm {
     pd: Arc<Pd>,
     limits: RcLimits,
     send_sge: u32,
@@ -57,12 +57,12 @@ pub struct Cm {
 
 /// Returns the largest MTU of connections to an interface of an HCA.
 #[must_use]
-pub fn mtu(hca: &Hca) -> u32 {
+pub(crate) fn mtu(hca: &Hca) -> u32 {
     mtu_of_pages(rc::limits(hca).recv_sge.min(MAX_PAGES as u32))
 }
 
 /// Something happened to a connection. Any context.
-pub fn changed(dev: &Dev) {
+pub(crate) fn changed(dev: &Dev) {
     dev.data().works.cm.queue(dev, 0);
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn soonest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
 }
 
 /// Makes completion queues; RTNL is held.
-pub fn init(dev: &Dev, pd: &Arc<Pd>, vector: u32) -> Result {
+pub(crate) fn init(dev: &Dev, pd: &Arc<Pd>, vector: u32) -> Result {
     let port = dev.data();
     let limits = rc::limits(&port.hca);
     let buffers = receive_buffers(port.rings.lock().rx, limits.shared);
@@ -118,13 +118,13 @@ pub fn init(dev: &Dev, pd: &Arc<Pd>, vector: u32) -> Result {
 }
 
 /// Gives back what `init` took; RTNL is held, the interface is down.
-pub fn uninit(dev: &Dev) {
+pub(crate) fn uninit(dev: &Dev) {
     let cm = dev.data().cm.lock().take();
     drop(cm);
 }
 
 /// Takes connections from now on, and makes them if the mode is connected; RTNL is held.
-pub fn start(dev: &Dev) {
+pub(crate) fn start(dev: &Dev) {
     let port = dev.data();
     let mut cm = port.cm.lock();
     let Some(cm) = cm.as_mut().filter(|cm| !cm.started) else {
@@ -145,7 +145,7 @@ pub fn start(dev: &Dev) {
 }
 
 /// Ends all connections; RTNL is held.
-pub fn stop(dev: &Dev) {
+pub(crate) fn stop(dev: &Dev) {
     let port = dev.data();
     {
         let mut tx = dev.tx_lock();
@@ -202,7 +202,7 @@ fn release_buffers(cm: &mut Cm) {
 }
 
 /// Looks at all that happened.
-pub fn run(dev: &Dev) {
+pub(crate) fn run(dev: &Dev) {
     tell_too_large(dev);
     let port = dev.data();
     let mut guard = port.cm.lock();

@@ -15,7 +15,7 @@ use crate::port::Dev;
 /// # Errors
 ///
 /// Nothing is changed.
-pub fn set(dev: &Dev, connected: bool) -> Result {
+pub(crate) fn set(dev: &Dev, connected: bool) -> Result {
     let port = dev.data();
     if port.is_connected() == connected {
         return Ok(());

@@ -25,11 +25,11 @@ const LATE_MS: u32 = 5000;
 const LOOK_MS: u32 = 60_000;
 
 /// Requests to connect that the connection manager handed over.
-pub struct Offers(KArray<Option<(Id<Port>, Hello)>>);
+pub(crate) struct Offers(KArray<Option<(Id<Port>, Hello)>>);
 
 impl Offers {
     /// Makes room for them.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         KArray::new(OFFERS, || None).map(Self)
     }
 
@@ -39,7 +39,7 @@ impl Offers {
 }
 
 /// A connection to us.
-pub struct Passive {
+pub(crate) struct Passive {
     state: State,
     qp: Arc<RcQp<Port>>,
     id: Id<Port>,
@@ -52,7 +52,11 @@ pub struct Passive {
 }
 
 /// Takes a request, for the work to look at.
-pub fn requested(dev: &Dev, id: Id<Port>, private: [u8; 8]) -> core::result::Result<(), Id<Port>> {
+pub(crate) fn requested(
+    dev: &Dev,
+    id: Id<Port>,
+    private: [u8; 8],
+) -> core::result::Result<(), Id<Port>> {
     let port = dev.data();
     let mut offers = port.offers.lock();
     let free = offers.0.iter_mut().find(|slot| slot.is_none());
@@ -66,7 +70,7 @@ pub fn requested(dev: &Dev, id: Id<Port>, private: [u8; 8]) -> core::result::Res
 }
 
 /// Rejects all requests that nobody looked at.
-pub fn refuse_offers(dev: &Dev) {
+pub(crate) fn refuse_offers(dev: &Dev) {
     loop {
         let offer = dev.data().offers.lock().take();
         // Dropped without the lock: it waits for callbacks.
@@ -77,7 +81,7 @@ pub fn refuse_offers(dev: &Dev) {
 }
 
 /// Looks at requests and connections; returns the milliseconds until it is to be called again.
-pub fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
+pub(crate) fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
     loop {
         let offer = dev.data().offers.lock().take();
         let Some((id, hello)) = offer else { break };
@@ -107,7 +111,7 @@ pub fn run(dev: &Dev, cm: &mut Cm) -> Option<u32> {
 }
 
 /// Puts all connections into error, for the interface goes down; says whether one is left.
-pub fn end(dev: &Dev, cm: &mut Cm) -> bool {
+pub(crate) fn end(dev: &Dev, cm: &mut Cm) -> bool {
     let mut passives = core::mem::take(&mut cm.passives);
     for passive in passives.iter_mut() {
         passive.on(dev, cm, Happening::Unwanted);

@@ -20,7 +20,7 @@ use crate::port::{Dev, Port};
 const CHAINS: usize = 64;
 
 /// A connection to us.
-pub struct Peer {
+pub(crate) struct Peer {
     /// Its queue pair, as completions name it.
     pub identity: usize,
     /// Who is told that nothing comes any more.
@@ -30,7 +30,7 @@ pub struct Peer {
 }
 
 /// What the receive poller owns.
-pub struct CmRx {
+pub(crate) struct CmRx {
     /// Receive buffers that connections share.
     pub shared: Option<PageQueue<Port>>,
     peers: KArray<List<Peer>>,
@@ -38,7 +38,7 @@ pub struct CmRx {
 
 impl CmRx {
     /// Makes it without connections.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             shared: None,
             peers: KArray::new(CHAINS, List::default)?,
@@ -51,7 +51,7 @@ impl CmRx {
     }
 
     /// Adds a connection. Process context.
-    pub fn add(&mut self, peer: Peer) -> Result {
+    pub(crate) fn add(&mut self, peer: Peer) -> Result {
         match self.peers.get_mut(Self::chain(peer.identity)) {
             Some(chain) => chain.push(peer, Context::Process).map(|_| ()),
             None => Ok(()),
@@ -59,7 +59,7 @@ impl CmRx {
     }
 
     /// Returns a connection.
-    pub fn find(&mut self, identity: usize) -> Option<&mut Peer> {
+    pub(crate) fn find(&mut self, identity: usize) -> Option<&mut Peer> {
         self.peers
             .get_mut(Self::chain(identity))?
             .iter_mut()
@@ -67,7 +67,7 @@ impl CmRx {
     }
 
     /// Drops a connection.
-    pub fn remove(&mut self, identity: usize) {
+    pub(crate) fn remove(&mut self, identity: usize) {
         if let Some(chain) = self.peers.get_mut(Self::chain(identity)) {
             chain.retain(|peer| peer.identity != identity);
         }
@@ -75,7 +75,7 @@ impl CmRx {
 }
 
 /// Serves receive completions of connections.
-pub fn poll(dev: &Dev, poll: &Poll, rx: &mut CmRx, budget: u32) -> u32 {
+pub(crate) fn poll(dev: &Dev, poll: &Poll, rx: &mut CmRx, budget: u32) -> u32 {
     let counters = &dev.data().counters;
     let threshold = dev.data().copybreak.load(Ordering::Relaxed);
     let mut wcs = [Wc::default(); 16];

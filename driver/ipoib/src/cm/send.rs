@@ -3,7 +3,7 @@
 
 use ipoib_core::batch::{Flush, Moment};
 use ipoib_core::connect::{SEND_TOTAL, WAITING};
-use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType};
+use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, EtherType, read_header};
 use kernel::alloc::Context;
 use kernel::error::{Errno, Result};
 use kernel::list::List;
@@ -16,7 +16,6 @@ use kernel::train::MAX_TRAIN;
 use kernel::verbs::Wc;
 
 use super::links::{Links, Phase};
-use crate::neigh::key;
 use crate::port::Dev;
 use crate::tx::{self, Tx};
 
@@ -28,7 +27,7 @@ const RNR_EXHAUSTED: u32 = 13;
 const RETRIES_EXHAUSTED: u32 = 12;
 
 /// What the transmit lock protects of connected mode.
-pub struct Sending {
+pub(crate) struct Sending {
     /// Connected mode is on, and the interface up.
     pub on: bool,
     /// Our connections.
@@ -46,7 +45,7 @@ pub struct Sending {
 
 impl Sending {
     /// Makes it without connections.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             on: false,
             links: Links::new()?,
@@ -59,35 +58,32 @@ impl Sending {
     }
 
     /// Says whether the queue is stopped for want of room for connections.
-    pub const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.full.is_some()
     }
 
     /// Takes a packet that was too large.
-    pub fn take_large(&mut self) -> Option<(Skb, u32)> {
+    pub(crate) fn take_large(&mut self) -> Option<(Skb, u32)> {
         self.large_count = self.large_count.saturating_sub(1);
         self.large.take()
     }
 
     /// Takes requests off the count of all.
-    pub fn finished(&mut self, packets: u32) {
+    pub(crate) fn finished(&mut self, packets: u32) {
         self.under_way = self.under_way.saturating_sub(packets);
     }
 }
 
 /// Sends a packet over a connection, or lets it wait for one; gives it back when it is to go in a datagram.
-pub fn start_xmit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Option<Skb> {
+pub(crate) fn start_xmit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Option<Skb> {
     if !tx.cm.on || !tx.up {
         return Some(skb);
     }
     // What can't be sent at all is for the datagram path to count.
-    let header = skb.first::<{ ADDRESS_LEN + ENCAP_LEN }>();
-    let Some((address, rest)) = header.as_ref().and_then(|h| h.split_first_chunk()) else {
+    let Some((address, ether_type)) = read_header(skb.head()) else {
         return datagram(dev, tx, skb);
     };
-    let address = Address(*address);
-    let known =
-        matches!(rest, [a, b, ..] if EtherType::from_raw(u16::from_be_bytes([*a, *b])).is_some());
+    let known = EtherType::from_raw(ether_type).is_some();
     let bytes = skb.len().saturating_sub(ADDRESS_LEN as u32);
     let fits = bytes <= tx.mtu.saturating_add(ENCAP_LEN as u32) || skb.gso_size() > 0;
     let mut told = true;
@@ -96,7 +92,7 @@ pub fn start_xmit(dev: &Dev, tx: &mut Tx, mut skb: Skb, more: bool) -> Option<Sk
         && address.flags() & Address::FLAG_RC != 0
         && skb.gso_size() == 0
     {
-        let to = key(&address, tx.pkey);
+        let to = address.destination(tx.pkey);
         let number = tx.cm.links.find(&to).or_else(|| {
             let added = tx.cm.links.add(to).ok();
             if added.is_some() {
@@ -231,7 +227,7 @@ fn push(dev: &Dev, tx: &mut Tx, number: u16, mut skb: Skb, more: bool) {
 }
 
 /// Rings the doorbell for the chain of a connection, if there is one.
-pub fn flush(dev: &Dev, tx: &mut Tx, reason: Flush) {
+pub(crate) fn flush(dev: &Dev, tx: &mut Tx, reason: Flush) {
     let counters = &dev.data().counters;
     let Some(link) = tx
         .cm
@@ -268,7 +264,7 @@ pub fn flush(dev: &Dev, tx: &mut Tx, reason: Flush) {
 }
 
 /// Lets the queue run again, once there is room.
-pub fn wake(dev: &Dev, tx: &mut Tx) {
+pub(crate) fn wake(dev: &Dev, tx: &mut Tx) {
     let Some(number) = tx.cm.full else { return };
     let room = match tx.cm.links.get_mut(number).map(|link| &link.phase) {
         Some(Phase::Up(sends)) => sends.free() >= sends.size() / 2,
@@ -289,7 +285,7 @@ pub fn wake(dev: &Dev, tx: &mut Tx) {
 }
 
 /// Serves send completions of connections.
-pub fn poll(dev: &Dev, poll: &Poll, _state: &mut (), budget: u32) -> u32 {
+pub(crate) fn poll(dev: &Dev, poll: &Poll, _state: &mut (), budget: u32) -> u32 {
     let mut wcs = [Wc::default(); 16];
     let mut done = 0_u32;
     let mut freed = SkbQueue::default();

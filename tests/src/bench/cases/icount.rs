@@ -31,11 +31,16 @@ fn run(bench: &mut Bench) -> Result<()> {
             let figure = format!("{name}.{driver}");
             runs.iter().map(|run| pick(run, &figure)).collect()
         };
-        let (ours, stock) = (of("on")?, of("stock")?);
-        let ratios: Vec<f64> = ours.iter().zip(&stock).map(|(a, b)| a / b).collect();
+        let (ours, adaptive, stock) = (of("on")?, of("adaptive")?, of("stock")?);
         let middle = |values: &[f64]| median(values).context("no seed was measured");
+        let ratio = |ours: &[f64]| {
+            let ratios: Vec<f64> = ours.iter().zip(&stock).map(|(a, b)| a / b).collect();
+            middle(&ratios)
+        };
         let bar = format!("icount.{name}");
-        bench.bar(&bar, middle(&ratios)?, Some(1.0), goal, "ratio")?;
+        bench.bar(&bar, ratio(&ours)?, Some(1.0), goal, "ratio")?;
+        let name_of = format!("{bar}.adaptive");
+        bench.bar(&name_of, ratio(&adaptive)?, Some(1.0), Goal::Open, "ratio")?;
         let (ours, stock) = (middle(&ours)?, Some(middle(&stock)?));
         let wire = |driver: &str| middle(&of(&format!("wire.{driver}"))?);
         bench.bar(

@@ -28,7 +28,7 @@ use crate::lab::machine::{COUNTED_NS, Shape};
 /// The measures.
 pub const MEASURES: &[Task] = &[Task::new(
     "measure.batch_icount",
-    "instructions per packet over stock and on: a stream, small sends, trains",
+    "instructions per packet over stock, on and adaptive: a stream, small sends, trains",
     measure,
 )
 .fabric(Fabric::Managed, 2)
@@ -59,10 +59,10 @@ const WORKS: &[Work] = &[
 fn measure(guest: &mut Guest) -> Result {
     // Which driver comes first differs from seed to seed.
     let seed: u32 = guest.arg("seed", 1)?;
-    // Whole trains, eight times.
-    let packets: u32 = guest.arg("packets", 8192)?;
-    let mut drivers = [Driver::Stock, Driver::On];
-    drivers.rotate_left(seed as usize % 2);
+    // Whole trains, eight times. Enough that what one seed shuffles evens out.
+    let packets: u32 = guest.arg("packets", 32768)?;
+    let mut drivers = [Driver::Stock, Driver::On, Driver::Adaptive];
+    drivers.rotate_left(seed as usize % 3);
     for driver in drivers {
         driver.with(guest, |guest, pair| {
             // It would make small sends wait for the device, and their packets larger, the slower that is.

@@ -477,24 +477,62 @@ void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size)
 	ib_dma_unmap_single(hca, address, size, DMA_FROM_DEVICE);
 }
 
-struct page *ipoib_h_page_new(struct ib_device *hca, u64 *address)
+/* Pages of connections' buffers come from a pool of their own, too. */
+struct page_pool *ipoib_h_page_pool(unsigned int pages)
 {
-	struct page *page = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
+	struct page_pool_params params = {
+		.pool_size = min(pages, 2048u),
+		.nid = NUMA_NO_NODE,
+	};
 
-	if (!page)
-		return NULL;
-	*address = ib_dma_map_page(hca, page, 0, PAGE_SIZE, DMA_FROM_DEVICE);
-	if (unlikely(ib_dma_mapping_error(hca, *address))) {
-		__free_page(page);
-		return NULL;
-	}
-	return page;
+	return page_pool_create(&params);
 }
 
-void ipoib_h_page_free(struct ib_device *hca, struct page *page, u64 address)
+/* Gives back pages that are mapped and that the device no longer uses. */
+void ipoib_h_pages_free(struct page_pool *pool, struct ib_device *hca, const struct ipoib_h_page *pages,
+			unsigned int count)
 {
-	ib_dma_unmap_page(hca, address, PAGE_SIZE, DMA_FROM_DEVICE);
-	put_page(page);
+	while (count--) {
+		ib_dma_unmap_page(hca, pages[count].address, PAGE_SIZE, DMA_FROM_DEVICE);
+		page_pool_put_full_page(pool, pages[count].page, false);
+	}
+}
+
+/* Takes and maps as many pages, or none. NAPI, or BHs off. */
+static bool ipoib_h_pages_take(struct page_pool *pool, struct ib_device *hca, struct ipoib_h_page *pages,
+			       unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		struct page *page = page_pool_dev_alloc_pages(pool);
+
+		if (unlikely(!page))
+			goto undo;
+		pages[i].page = page;
+		pages[i].address = ib_dma_map_page(hca, page, 0, PAGE_SIZE, DMA_FROM_DEVICE);
+		if (unlikely(ib_dma_mapping_error(hca, pages[i].address))) {
+			page_pool_put_full_page(pool, page, false);
+			goto undo;
+		}
+	}
+	return true;
+undo:
+	ipoib_h_pages_free(pool, hca, pages, i);
+	return false;
+}
+
+bool ipoib_h_pages_new(struct page_pool *pool, struct ib_device *hca, struct ipoib_h_page *pages, unsigned int count,
+		       bool in_poll)
+{
+	bool done;
+
+	if (in_poll)
+		return ipoib_h_pages_take(pool, hca, pages, count);
+	local_bh_disable();
+	done = ipoib_h_pages_take(pool, hca, pages, count);
+	local_bh_enable();
+	return done;
 }
 
 /* An skb that holds the first bytes of a page, which the device keeps. */
@@ -512,11 +550,29 @@ struct sk_buff *ipoib_h_rc_head(struct napi_struct *napi, struct ib_device *hca,
 	return skb;
 }
 
-void ipoib_h_rc_frag(struct sk_buff *skb, struct ib_device *hca, struct page *page, u64 address, unsigned int offset,
-		     unsigned int bytes)
+/* Gives pages to an skb: @bytes that begin at @offset of the first one. */
+void ipoib_h_rc_frags(struct sk_buff *skb, struct ib_device *hca, const struct ipoib_h_page *pages, unsigned int offset,
+		      unsigned int bytes)
 {
-	ib_dma_unmap_page(hca, address, PAGE_SIZE, DMA_FROM_DEVICE);
-	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, offset, bytes, PAGE_SIZE);
+	struct skb_shared_info *info = skb_shinfo(skb);
+	unsigned int n;
+
+	skb_mark_for_recycle(skb);
+	skb->len += bytes;
+	skb->data_len += bytes;
+	for (n = 0; bytes && n < MAX_SKB_FRAGS; n++) {
+		unsigned int part = min_t(unsigned int, bytes, PAGE_SIZE - offset);
+
+		ib_dma_unmap_page(hca, pages[n].address, PAGE_SIZE, DMA_FROM_DEVICE);
+		skb_frag_fill_page_desc(&info->frags[n], pages[n].page, offset, part);
+		/* Memory of the reserves is not for every socket. */
+		if (page_is_pfmemalloc(pages[n].page))
+			skb->pfmemalloc = true;
+		bytes -= part;
+		offset = 0;
+	}
+	info->nr_frags = n;
+	skb->truesize += n * PAGE_SIZE;
 }
 
 void ipoib_h_keep_routes(struct net_device *dev, bool keep)

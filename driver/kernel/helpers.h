@@ -95,12 +95,21 @@ void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge
 bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address);
 void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
 
-struct page *ipoib_h_page_new(struct ib_device *hca, u64 *address);
-void ipoib_h_page_free(struct ib_device *hca, struct page *page, u64 address);
+/* A page that is mapped for the device. */
+struct ipoib_h_page {
+	struct page *page;
+	u64 address;
+};
+
+struct page_pool *ipoib_h_page_pool(unsigned int pages);
+bool ipoib_h_pages_new(struct page_pool *pool, struct ib_device *hca, struct ipoib_h_page *pages, unsigned int count,
+		       bool in_poll);
+void ipoib_h_pages_free(struct page_pool *pool, struct ib_device *hca, const struct ipoib_h_page *pages,
+			unsigned int count);
 struct sk_buff *ipoib_h_rc_head(struct napi_struct *napi, struct ib_device *hca, struct page *page, u64 address,
 				unsigned int bytes);
-void ipoib_h_rc_frag(struct sk_buff *skb, struct ib_device *hca, struct page *page, u64 address, unsigned int offset,
-		     unsigned int bytes);
+void ipoib_h_rc_frags(struct sk_buff *skb, struct ib_device *hca, const struct ipoib_h_page *pages, unsigned int offset,
+		      unsigned int bytes);
 void ipoib_h_keep_routes(struct net_device *dev, bool keep);
 void ipoib_h_drop_route(struct sk_buff *skb);
 void ipoib_h_learn_mtu(struct sk_buff *skb, unsigned int mtu);

@@ -3,7 +3,7 @@
 
 use core::ptr;
 
-use bindings::{ib_recv_wr, ib_sge, page};
+use bindings::{ib_recv_wr, ib_sge, ipoib_h_page};
 use ipoib_core::connect::{MAX_PAGES, PAGE, head_bytes, pages};
 use ipoib_core::refill::{POST_BATCH, is_copied, is_due};
 use ipoib_core::wire::ENCAP_LEN;
@@ -12,6 +12,7 @@ use crate::alloc::{Arc, KArray};
 use crate::error::{Errno, Result};
 use crate::napi::Poll;
 use crate::netdev::Driver;
+use crate::pool::Raw;
 use crate::rc::{RcQp, RcReset, Srq};
 use crate::skb::Skb;
 use crate::verbs::{Hca, Pd, Wc};
@@ -26,21 +27,11 @@ pub enum Place<D: Driver> {
     Nowhere,
 }
 
-/// A mapped page.
-#[derive(Clone, Copy)]
-struct Page {
-    raw: *mut page,
-    address: u64,
-}
-
-const NO_PAGE: Page = Page {
-    raw: ptr::null_mut(),
-    address: 0,
-};
-
+/// A buffer: its mapped pages, or none.
 struct Slot {
-    pages: [Page; MAX_PAGES],
+    pages: [ipoib_h_page; MAX_PAGES],
     sges: [ib_sge; MAX_PAGES],
+    filled: bool,
     posted: bool,
 }
 
@@ -48,6 +39,7 @@ struct Slot {
 pub struct PageQueue<D: Driver> {
     place: Place<D>,
     pd: Arc<Pd>,
+    pool: Raw,
     slots: KArray<Slot>,
     /// Slots that can be posted: the first `waiting` of them.
     ready: KArray<u32>,
@@ -82,12 +74,17 @@ impl<D: Driver> PageQueue<D> {
     pub fn new(pd: &Arc<Pd>, place: Place<D>, size: u32, pages: u32) -> Result<Self> {
         let count = (pages as usize).clamp(1, MAX_PAGES);
         let slots = size as usize;
+        let most = size.saturating_mul(count as u32);
+        // SAFETY: it was created for this queue alone.
+        let pool = unsafe { Raw::new(bindings::ipoib_h_page_pool(most)) }?;
         let mut queue = Self {
             place,
             pd: pd.clone(),
+            pool,
             slots: KArray::new(slots, || Slot {
-                pages: [NO_PAGE; MAX_PAGES],
+                pages: [ipoib_h_page::default(); MAX_PAGES],
                 sges: [ib_sge::default(); MAX_PAGES],
+                filled: false,
                 posted: false,
             })?,
             ready: KArray::new(slots, || 0)?,
@@ -102,8 +99,12 @@ impl<D: Driver> PageQueue<D> {
                 break;
             };
             let lkey = pd.lkey();
-            for (page, sge) in slot.pages.iter_mut().zip(&mut slot.sges).take(count) {
-                *page = Page::new(pd.hca()).ok_or(Errno::ENOMEM)?;
+            let pages = slot.pages.get_mut(..count).unwrap_or_default();
+            if !take_pages(&queue.pool, pd.hca(), pages, false) {
+                return Err(Errno::ENOMEM);
+            }
+            slot.filled = true;
+            for (page, sge) in pages.iter().zip(&mut slot.sges) {
                 *sge = ib_sge {
                     addr: page.address,
                     length: PAGE,
@@ -159,7 +160,8 @@ impl<D: Driver> PageQueue<D> {
         self.posted = self.posted.wrapping_sub(1);
         let message = if wc.is_ok() {
             let most = (self.count as u32).wrapping_mul(PAGE);
-            slot.take(self.pd.hca(), poll, wc.bytes().min(most), threshold)
+            let bytes = wc.bytes().min(most);
+            slot.take(&self.pool, self.pd.hca(), poll, bytes, threshold)
         } else {
             Message::Nothing
         };
@@ -271,32 +273,38 @@ impl<D: Driver> Drop for PageQueue<D> {
             );
             return;
         }
-        for slot in self.slots.iter_mut() {
-            for page in slot.pages.iter_mut().filter(|page| !page.raw.is_null()) {
-                page.free(self.pd.hca());
+        for slot in self.slots.iter_mut().filter(|slot| slot.filled) {
+            let pages = slot.pages.get(..self.count).unwrap_or_default();
+            // SAFETY: the pages are of this pool, owned, and mapped for this HCA, which no longer uses them.
+            unsafe {
+                bindings::ipoib_h_pages_free(
+                    self.pool.as_ptr(),
+                    self.pd.hca().as_ptr(),
+                    pages.as_ptr(),
+                    pages.len() as u32,
+                );
             }
         }
     }
 }
 
-impl Page {
-    fn new(hca: &Hca) -> Option<Self> {
-        let mut address = 0;
-        // SAFETY: the HCA is valid.
-        let raw = unsafe { bindings::ipoib_h_page_new(hca.as_ptr(), &raw mut address) };
-        (!raw.is_null()).then_some(Self { raw, address })
-    }
-
-    fn free(&mut self, hca: &Hca) {
-        // SAFETY: the page is owned and mapped for this HCA, which no longer uses it.
-        unsafe { bindings::ipoib_h_page_free(hca.as_ptr(), self.raw, self.address) };
-        *self = NO_PAGE;
+/// Takes a page for each entry, or none and returns false; `in_poll` says that this is the poller.
+fn take_pages(pool: &Raw, hca: &Hca, pages: &mut [ipoib_h_page], in_poll: bool) -> bool {
+    // SAFETY: pool and HCA are valid, the slice has so many entries, and nobody else takes pages: the queue is its caller's.
+    unsafe {
+        bindings::ipoib_h_pages_new(
+            pool.as_ptr(),
+            hca.as_ptr(),
+            pages.as_mut_ptr(),
+            pages.len() as u32,
+            in_poll,
+        )
     }
 }
 
 impl Slot {
     /// Makes a packet of the first `bytes`.
-    fn take(&mut self, hca: &Hca, poll: &Poll, bytes: u32, threshold: u32) -> Message {
+    fn take(&mut self, pool: &Raw, hca: &Hca, poll: &Poll, bytes: u32, threshold: u32) -> Message {
         let payload = bytes.saturating_sub(ENCAP_LEN as u32);
         let copied = is_copied(payload, threshold) && bytes <= PAGE;
         let head = if copied { bytes } else { head_bytes(bytes) };
@@ -308,7 +316,7 @@ impl Slot {
             Skb::from_raw(bindings::ipoib_h_rc_head(
                 poll.napi(),
                 hca.as_ptr(),
-                first.raw,
+                first.page,
                 first.address,
                 head,
             ))
@@ -319,43 +327,24 @@ impl Slot {
         if copied {
             return Message::Copied(skb);
         }
-        let count = pages(bytes) as usize;
-        let mut fresh = [NO_PAGE; MAX_PAGES];
-        for page in fresh.iter_mut().take(count) {
-            match Page::new(hca) {
-                Some(new) => *page = new,
-                None => {
-                    for page in fresh.iter_mut().filter(|page| !page.raw.is_null()) {
-                        page.free(hca);
-                    }
-                    return Message::NoMemory;
-                }
-            }
+        let mut fresh = [ipoib_h_page::default(); MAX_PAGES];
+        let fresh = fresh.get_mut(..pages(bytes) as usize).unwrap_or_default();
+        if !take_pages(pool, hca, fresh, true) {
+            return Message::NoMemory;
         }
-        let mut offset = head;
-        let mut left = bytes;
-        for ((old, new), sge) in self
-            .pages
-            .iter_mut()
-            .zip(fresh)
-            .zip(&mut self.sges)
-            .take(count)
-        {
-            let length = left.min(PAGE).wrapping_sub(offset);
-            // SAFETY: the page is owned, given to the packet, and mapped for this HCA, which is done with it.
-            unsafe {
-                bindings::ipoib_h_rc_frag(
-                    skb.as_ptr(),
-                    hca.as_ptr(),
-                    old.raw,
-                    old.address,
-                    offset,
-                    length,
-                );
-            }
-            left = left.saturating_sub(PAGE);
-            offset = 0;
-            *old = new;
+        // SAFETY: the pages are owned, given to the packet, and mapped for this HCA, which is done with them; they have as
+        // many bytes.
+        unsafe {
+            bindings::ipoib_h_rc_frags(
+                skb.as_ptr(),
+                hca.as_ptr(),
+                self.pages.as_ptr(),
+                head,
+                bytes.wrapping_sub(head),
+            );
+        }
+        for ((old, new), sge) in self.pages.iter_mut().zip(fresh).zip(&mut self.sges) {
+            *old = *new;
             sge.addr = new.address;
         }
         Message::Whole(skb)

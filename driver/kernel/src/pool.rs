@@ -10,19 +10,44 @@ use crate::error::{Errno, Result};
 use crate::skb::Skb;
 use crate::verbs::Hca;
 
-/// Pages that buffers come from and go back to. What packets still hold when it is dropped goes back later.
+/// A pool of pages of one user. What packets still hold when it is dropped goes back later.
+pub(crate) struct Raw(*mut page_pool);
+
+// SAFETY: the owner is its only user.
+unsafe impl Send for Raw {}
+// SAFETY: shared access gives the pointer only, and using that is unsafe.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    /// Makes a pool of what was just created, or tells why it was not.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is what a function that creates a pool returned, and nobody else has it.
+    pub(crate) unsafe fn new(raw: *mut page_pool) -> Result<Self> {
+        Errno::check_ptr(raw).map(Self)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut page_pool {
+        self.0
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: the pool is owned. Pages of packets that the stack holds go when those are freed.
+        unsafe { bindings::ipoib_h_pool_free(self.0) };
+    }
+}
+
+/// Parts of pages that buffers come from and go back to.
 pub struct Pool {
-    raw: *mut page_pool,
+    raw: Raw,
     /// Bytes in front of what the device writes.
     headroom: u32,
     /// Bytes that the device may write.
     bytes: u32,
 }
-
-// SAFETY: the owner is its only user.
-unsafe impl Send for Pool {}
-// SAFETY: shared access only reads numbers.
-unsafe impl Sync for Pool {}
 
 /// A buffer that is mapped for the device. It goes to [`Pool::packet`] or to [`Pool::free`]; dropping it leaks it.
 pub struct Buffer {
@@ -47,8 +72,8 @@ impl Buffer {
 impl Pool {
     /// Makes a pool that keeps the pages of about `count` buffers.
     pub fn new(count: u32, headroom: u32, bytes: u32) -> Result<Self> {
-        // SAFETY: takes a number.
-        let raw = Errno::check_ptr(unsafe { bindings::ipoib_h_pool(count) })?;
+        // SAFETY: it was created for this pool alone.
+        let raw = unsafe { Raw::new(bindings::ipoib_h_pool(count)) }?;
         Ok(Self {
             raw,
             headroom,
@@ -69,9 +94,9 @@ impl Pool {
         // SAFETY: the pool is valid; as the caller is its only user, nobody takes buffers at the same time.
         let start = NonNull::new(unsafe {
             if in_poll {
-                bindings::ipoib_h_buffer(self.raw, room, &raw mut size)
+                bindings::ipoib_h_buffer(self.raw.as_ptr(), room, &raw mut size)
             } else {
-                bindings::ipoib_h_buffer_bh(self.raw, room, &raw mut size)
+                bindings::ipoib_h_buffer_bh(self.raw.as_ptr(), room, &raw mut size)
             }
         })?;
         let mut address = 0;
@@ -90,7 +115,7 @@ impl Pool {
         };
         if !mapped {
             // SAFETY: the buffer is of this pool and nobody uses it.
-            unsafe { bindings::ipoib_h_buffer_free(self.raw, start.as_ptr()) };
+            unsafe { bindings::ipoib_h_buffer_free(self.raw.as_ptr(), start.as_ptr()) };
             return None;
         }
         Some(Buffer {
@@ -110,7 +135,7 @@ impl Pool {
             let start = buffer.start.as_ptr();
             let skb = bindings::ipoib_h_build_skb(start, buffer.size, self.headroom, bytes);
             if skb.is_null() {
-                bindings::ipoib_h_buffer_free(self.raw, start);
+                bindings::ipoib_h_buffer_free(self.raw.as_ptr(), start);
             }
             Skb::from_raw(skb)
         }
@@ -120,7 +145,7 @@ impl Pool {
     pub fn free(&mut self, hca: &Hca, buffer: Buffer) {
         self.unmap(hca, &buffer);
         // SAFETY: the buffer is of this pool and nobody uses it.
-        unsafe { bindings::ipoib_h_buffer_free(self.raw, buffer.start.as_ptr()) };
+        unsafe { bindings::ipoib_h_buffer_free(self.raw.as_ptr(), buffer.start.as_ptr()) };
     }
 
     fn unmap(&self, hca: &Hca, buffer: &Buffer) {
@@ -128,12 +153,5 @@ impl Pool {
         unsafe {
             bindings::ipoib_h_unmap_rx(hca.as_ptr(), buffer.address, self.bytes as usize);
         }
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        // SAFETY: the pool is owned. Pages of packets that the stack holds go when those are freed.
-        unsafe { bindings::ipoib_h_pool_free(self.raw) };
     }
 }

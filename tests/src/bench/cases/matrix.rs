@@ -117,6 +117,17 @@ fn report(bench: &mut Bench, cells: &Cells, percent: u32) -> Result<()> {
             four.push(change(cell, "on", "stock")?.0);
         }
     }
+    if let (Some(eight), Some(all)) = (cells.get("tcp.16384.8"), cells.get("tcp.16384.32")) {
+        for (count, cell) in [(8, eight), (32, all)] {
+            bench.bar(
+                &format!("matrix.16384x{count}_pct{suffix}"),
+                change(cell, "on", "stock")?.0,
+                Some(0.0),
+                Goal::AtLeast(20.0),
+                "%",
+            )?;
+        }
+    }
     let average = four.iter().sum::<f64>() / four.len() as f64;
     let best = four.iter().copied().fold(f64::MIN, f64::max);
     let goal = |aim| {

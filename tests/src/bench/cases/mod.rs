@@ -2,6 +2,7 @@
 //! The table of cases.
 
 mod apply;
+mod cm;
 mod daemon;
 mod gro;
 mod gso;
@@ -24,6 +25,7 @@ pub(super) const ALL: &[Case] = &[
     icount::CASE,
     rr::CASE,
     gro::CASE,
+    cm::CASE,
     matrix::CASE,
     ibctl::CASE,
     plan::CASE,

@@ -12,6 +12,7 @@ use super::task::Task;
 pub const MEASURES: &[&[Task]] = &[
     lab::MEASURES,
     stock::MEASURES,
+    batch::cm::MEASURES,
     batch::gro::MEASURES,
     batch::gso::MEASURES,
     batch::icount::MEASURES,

@@ -105,7 +105,7 @@ fn number(value: u64) -> Result<f64> {
 }
 
 /// Returns the instructions executed since the processor started, from the kernel's clock and its idle time.
-fn busy(guest: &Guest) -> Result<f64> {
+pub(super) fn busy(guest: &Guest) -> Result<f64> {
     let text = guest.read("/proc/timer_list")?;
     let nanoseconds = |line: &str| -> Option<f64> {
         let mut words = line.split(' ').rev();

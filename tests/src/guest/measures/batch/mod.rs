@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures of our driver beside the stock one: the same work, in turns, in one boot, on the same HCAs.
 
+pub mod cm;
 pub mod gro;
 pub mod gso;
 pub mod icount;
@@ -43,13 +44,24 @@ impl Driver {
         guest: &mut Guest,
         work: impl FnOnce(&mut Guest, &Pair) -> Result<T>,
     ) -> Result<T> {
+        self.with_params(guest, "", Mode::Datagram, work)
+    }
+
+    /// The same with parameters of the module, and in either mode.
+    fn with_params<T>(
+        self,
+        guest: &mut Guest,
+        params: &str,
+        mode: Mode,
+        work: impl FnOnce(&mut Guest, &Pair) -> Result<T>,
+    ) -> Result<T> {
         let module = if self == Self::Stock {
             "ib_ipoib"
         } else {
             "ipoib_batch"
         };
-        guest.load(module)?;
-        let pair = Pair::of_loaded(guest, Mode::Datagram)?;
+        guest.load(format!("{module} {params}").trim_end())?;
+        let pair = Pair::of_loaded(guest, mode)?;
         if self != Self::Stock {
             for end in [&pair.a, &pair.b] {
                 end.ns

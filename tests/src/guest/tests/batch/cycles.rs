@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::guest::ipoib::{End, Mode};
+use crate::guest::ipoib::{End, Mode, Pair};
 use crate::guest::task::Task;
 use crate::guest::tests::scenario::{Drivers, OURS, STOCK, Setup};
 use crate::guest::tests::stock;
@@ -20,7 +20,18 @@ pub(super) const TESTS: &[Task] = &[
         "load, carry, set every knob at random, unload, again and again, without a leak",
         |guest| {
             let rounds = if guest.long() { 500 } else { 10 };
-            cycles(guest, rounds, &[Drivers::Ours])
+            cycles(guest, rounds, &[Drivers::Ours], one)
+        },
+    )
+    .shape(Shape::CHECKED)
+    .limit(600)
+    .long_limit(14_400),
+    Task::new(
+        "batch.cycles_children",
+        "the same with children and changes of the mode under traffic",
+        |guest| {
+            let rounds = if guest.long() { 500 } else { 6 };
+            cycles(guest, rounds, &[Drivers::Ours], one_with_children)
         },
     )
     .shape(Shape::CHECKED)
@@ -36,7 +47,7 @@ pub(super) const TESTS: &[Task] = &[
                 Drivers::OursToStock,
                 Drivers::StockToOurs,
             ];
-            cycles(guest, if guest.long() { 50 } else { 4 }, &drivers)
+            cycles(guest, if guest.long() { 50 } else { 4 }, &drivers, one)
         },
     )
     .shape(Shape::CHECKED)
@@ -83,7 +94,10 @@ impl Drop for Options {
     }
 }
 
-fn cycles(guest: &Guest, rounds: usize, drivers: &[Drivers]) -> Result {
+/// What is done in each round.
+type Round = fn(&Guest, Setup, &mut Random) -> Result;
+
+fn cycles(guest: &Guest, rounds: usize, drivers: &[Drivers], work: Round) -> Result {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let _options = Options::new()?;
     // Slabs and per-CPU lists fill up during the first rounds.
@@ -91,7 +105,7 @@ fn cycles(guest: &Guest, rounds: usize, drivers: &[Drivers]) -> Result {
     let mut start = (0, 0);
     for round in 0..rounds {
         let drivers = drivers[round % drivers.len()];
-        one(guest, Setup::usual(drivers, Mode::Datagram), &mut random)
+        work(guest, Setup::usual(drivers, Mode::Datagram), &mut random)
             .with_context(|| format!("round {round}, {drivers:?}"))?;
         if round + 1 == warm_up {
             start = held(guest)?;
@@ -121,6 +135,20 @@ fn held(guest: &Guest) -> Result<(u64, u64)> {
 }
 
 fn one(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
+    round(guest, setup, random, |_, _, _| Ok(()))
+}
+
+fn one_with_children(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
+    round(guest, setup, random, children_and_modes)
+}
+
+/// One round, with something more to do while traffic flows.
+fn round(
+    guest: &Guest,
+    setup: Setup,
+    random: &mut Random,
+    more: fn(&Guest, &Pair, &mut Random) -> Result,
+) -> Result {
     guest.load("vhca hcas=2 managed=1")?;
     // Ring sizes of new interfaces; they change at run time, too.
     let options = format!(
@@ -136,6 +164,7 @@ fn one(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
             turn_knobs(end, random)?;
         }
     }
+    more(guest, &pair, random)?;
     drop(load);
     pair.wait_ready(guest)?;
     pair.ping(2, 3000)?;
@@ -158,6 +187,65 @@ fn one(guest: &Guest, setup: Setup, random: &mut Random) -> Result {
         ensure!(!guest.is_loaded(module)?, "{module} is still loaded");
     }
     Ok(())
+}
+
+/// Makes children of either kind, changes modes while parents and children carry, and deletes some of the children: the
+/// others go with their parent.
+fn children_and_modes(guest: &Guest, pair: &Pair, random: &mut Random) -> Result {
+    let ends = [&pair.a, &pair.b];
+    // Whether the first or the second end's was made by the old file.
+    let old = [random.below(2) == 0, random.below(2) == 0];
+    for ((number, end), old) in ends.into_iter().enumerate().zip(old) {
+        let dev = &end.dev;
+        if !old {
+            end.ns.run(&format!(
+                "ip link add link {dev} name {dev}.8001 type ipoib pkey 0x8001"
+            ))?;
+        } else {
+            end.write("create_child", "0x8001")?;
+        }
+        end.ns.run(&format!(
+            "ip addr add 10.81.0.{}/24 dev {dev}.8001",
+            number + 1
+        ))?;
+        end.ns.run(&format!("ip link set {dev}.8001 up"))?;
+    }
+    let modes = ["datagram", "connected"];
+    for _ in 0..4 {
+        let end = random.of(&ends);
+        let mode = random.of(&modes);
+        if random.below(2) == 0 {
+            end.write("mode", mode)?;
+        } else {
+            let child = format!("{}.8001", end.dev);
+            end.ns
+                .run(&format!("ip link set {child} type ipoib mode {mode}"))?;
+        }
+    }
+    let last = random.of(&modes);
+    for end in ends {
+        end.write("mode", last)?;
+    }
+    guest.wait_for("an answer over children", Duration::from_secs(60), || {
+        let line = "ping -n -c 1 -W 2 10.81.0.2";
+        let done = pair.a.ns.attempt(line, Duration::from_secs(20))?;
+        Ok(done.status.success().then_some(()))
+    })?;
+    if random.below(2) == 0 {
+        return pair
+            .b
+            .ns
+            .run(&format!("ip link del {}.8001", pair.b.dev))
+            .map(|_| ());
+    }
+    match old {
+        [true, _] => pair.a.write("delete_child", "0x8001"),
+        [false, _] => pair
+            .a
+            .ns
+            .run(&format!("ip link del {}.8001", pair.a.dev))
+            .map(|_| ()),
+    }
 }
 
 /// Sets each knob of the driver to a value of its range, through one of its channels.

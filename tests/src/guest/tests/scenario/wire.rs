@@ -281,9 +281,10 @@ fn neighbour_discovery(guest: &Guest, frames: &[Vec<Frame>; 2], a: &Side, b: &Si
         asked.payload.get(68..),
         Some(option(1, a).as_slice()),
     )?;
-    let told = from_b
-        .iter()
-        .find(|frame| is(frame, 136) && frame.payload.get(52..68) == Some(&b.v6));
+    // One that nobody asked for goes to all, for instance after an interface came up.
+    let told = from_b.iter().find(|frame| {
+        frame.dst_qpn != MULTICAST_QPN && is(frame, 136) && frame.payload.get(52..68) == Some(&b.v6)
+    });
     let told = told.context("no neighbour advertisement")?;
     unicast(guest, "neighbour advertisement", told, b, a)?;
     guest.same(

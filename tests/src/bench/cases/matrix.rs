@@ -23,7 +23,7 @@ const DOORBELL_NS: u32 = 18_000;
 
 const SHORT: [&str; 3] = ["rounds=3", "sizes=32,4096", "processes=1,4"];
 const FULL: [&str; 3] = [
-    "rounds=5",
+    "rounds=3",
     "sizes=32,128,512,4096,16384",
     "processes=1,4,8,32",
 ];

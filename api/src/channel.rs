@@ -131,6 +131,10 @@ pub enum RtnlField {
     BatchLimit,
     /// The driver's own attribute for the small-copy threshold.
     CmCopybreak,
+    /// Our driver's attribute of the GRO flush timeout.
+    GroFlushTimeout,
+    /// Our driver's attribute of the polls that put events off.
+    DeferHardIrqs,
 }
 
 /// Coalescing attributes (`ETHTOOL_A_COALESCE_*`).

@@ -93,7 +93,9 @@ impl Carrier {
                 | RtnlField::IpoibUmcast
                 | RtnlField::Batching
                 | RtnlField::BatchLimit
-                | RtnlField::CmCopybreak => true,
+                | RtnlField::CmCopybreak
+                | RtnlField::GroFlushTimeout
+                | RtnlField::DeferHardIrqs => true,
             },
             Self::Sysfs(field) => matches!(
                 field,

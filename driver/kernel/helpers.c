@@ -184,9 +184,58 @@ unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int
 	return n;
 }
 
-void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int))
+/* NAPIs that come and go with their queues have a number, under which the kernel keeps their settings if it can. User
+ * space may have asked for a device with fewer queues than we have numbers.
+ */
+void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int),
+		      unsigned int number)
 {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	if (number < dev->num_napi_configs) {
+		netif_napi_add_config(dev, napi, poll, number);
+		return;
+	}
+#endif
 	netif_napi_add(dev, napi, poll);
+}
+
+u64 ipoib_h_gro_timeout(const struct net_device *dev)
+{
+	return READ_ONCE(dev->gro_flush_timeout);
+}
+
+u32 ipoib_h_defer_irqs(const struct net_device *dev)
+{
+	return READ_ONCE(dev->napi_defer_hard_irqs);
+}
+
+/* As the files of sysfs do: for all NAPIs, and those to come. RTNL is held, under which NAPIs come and go here. */
+void ipoib_h_set_gro_timeout(struct net_device *dev, u64 nanoseconds)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	struct napi_struct *napi;
+	unsigned int i;
+
+	list_for_each_entry(napi, &dev->napi_list, dev_list)
+		WRITE_ONCE(napi->gro_flush_timeout, nanoseconds);
+	for (i = 0; i < dev->num_napi_configs; i++)
+		dev->napi_config[i].gro_flush_timeout = nanoseconds;
+#endif
+	WRITE_ONCE(dev->gro_flush_timeout, nanoseconds);
+}
+
+void ipoib_h_set_defer_irqs(struct net_device *dev, u32 polls)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	struct napi_struct *napi;
+	unsigned int i;
+
+	list_for_each_entry(napi, &dev->napi_list, dev_list)
+		WRITE_ONCE(napi->defer_hard_irqs, polls);
+	for (i = 0; i < dev->num_napi_configs; i++)
+		dev->napi_config[i].defer_hard_irqs = polls;
+#endif
+	WRITE_ONCE(dev->napi_defer_hard_irqs, polls);
 }
 
 void ipoib_h_napi_del(struct napi_struct *napi)

@@ -5,6 +5,7 @@
 
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 #include <net/rtnetlink.h>
 #include <rdma/ib_cm.h>
@@ -13,6 +14,8 @@
 
 enum {
 	IPOIB_H_COALESCE = ETHTOOL_COALESCE_RX_USECS | ETHTOOL_COALESCE_RX_MAX_FRAMES | ETHTOOL_COALESCE_TX_MAX_FRAMES,
+	/* Receive queues that a device is allocated with, of which it has one: Linux keeps settings of so many NAPIs. */
+	IPOIB_H_RX_QUEUES = LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0) ? 4 : 1,
 };
 
 /* Module parameters, see helpers.c. */
@@ -52,7 +55,12 @@ bool ipoib_h_tx_stopped(struct net_device *dev);
 bool ipoib_h_has_carrier(struct net_device *dev);
 bool ipoib_h_has_queue(struct net_device *dev);
 unsigned int ipoib_h_mc_list(struct net_device *dev, u8 *addresses, unsigned int max);
-void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int));
+void ipoib_h_napi_add(struct net_device *dev, struct napi_struct *napi, int (*poll)(struct napi_struct *, int),
+		      unsigned int number);
+u64 ipoib_h_gro_timeout(const struct net_device *dev);
+void ipoib_h_set_gro_timeout(struct net_device *dev, u64 nanoseconds);
+u32 ipoib_h_defer_irqs(const struct net_device *dev);
+void ipoib_h_set_defer_irqs(struct net_device *dev, u32 polls);
 void ipoib_h_napi_del(struct napi_struct *napi);
 void ipoib_h_tx_stop(struct net_device *dev);
 void ipoib_h_napi_kick(struct napi_struct *napi);

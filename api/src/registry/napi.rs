@@ -2,7 +2,7 @@
 //! Knobs of NAPI, the kernel's receive polling (Documentation/networking/napi.rst).
 
 use super::{Knob, Phase, live};
-use crate::channel::{Carrier, NapiField, SysfsField};
+use crate::channel::{Carrier, NapiField, RtnlField, SysfsField};
 use crate::domain::{Choice, Domain, Unit};
 
 // `struct napi_config` keeps unsigned long; the timer that uses it is signed.
@@ -22,7 +22,7 @@ const THREADED: Domain = Domain::Choice(&[Choice::OFF, Choice::ON, Choice::new("
 // A write to sysfs reaches every NAPI instance and those to come (net/core/dev.c,
 // netdev_set_gro_flush_timeout). What netdev sets ends with the instance: with the interface's going
 // down, or a change of its channels. So sysfs goes first where both carry a knob; of `napi-threaded` it
-// does not carry all values.
+// does not carry all values. The attributes are our driver's own, for who speaks rtnetlink only.
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
         parts: Some("gro-flush-timeout-of"),
@@ -32,6 +32,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &[
                 Carrier::Sysfs(SysfsField::GroFlushTimeout),
                 Carrier::Napi(NapiField::GroFlushTimeout),
+                Carrier::Rtnl(RtnlField::GroFlushTimeout),
             ],
             Phase::Napi,
             "How long GRO holds a packet to merge it with the next.",
@@ -53,6 +54,7 @@ pub(super) const KNOBS: &[Knob] = &[
             &[
                 Carrier::Sysfs(SysfsField::DeferHardIrqs),
                 Carrier::Napi(NapiField::DeferHardIrqs),
+                Carrier::Rtnl(RtnlField::DeferHardIrqs),
             ],
             Phase::Napi,
             "Empty polls before completion events are re-armed.",

@@ -22,6 +22,10 @@ pub const ATTR_BATCHING: u16 = 32;
 pub const ATTR_BATCH_LIMIT: u16 = 33;
 /// Small-copy threshold in bytes, u32: [`crate::limits::CM_COPYBREAK`].
 pub const ATTR_CM_COPYBREAK: u16 = 34;
+/// GRO flush timeout of all NAPIs in nanoseconds, u32; it is left out when it is longer than that can say.
+pub const ATTR_GRO_FLUSH_TIMEOUT: u16 = 35;
+/// Empty polls of all NAPIs before events are asked for again, u32: [`crate::limits::NAPI_DEFER`].
+pub const ATTR_NAPI_DEFER_HARD_IRQS: u16 = 36;
 
 /// Directory of the driver's files below `/sys/class/net/<link>`.
 pub const SYSFS_GROUP: &str = "ipoib";

@@ -61,13 +61,27 @@ pub const CQ_MODERATION: Limit = Limit {
     default: 0,
 };
 
+/// Empty polls before completion events are asked for again: the kernel counts them in an `int` (net/core/net-sysfs.c).
+pub const NAPI_DEFER: Limit = Limit {
+    min: 0,
+    max: 0x7fff_ffff,
+    default: 0,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn defaults_lie_within_their_limits() {
-        for limit in [BATCH_LIMIT, CM_COPYBREAK, RING_TX, RING_RX, CQ_MODERATION] {
+        for limit in [
+            BATCH_LIMIT,
+            CM_COPYBREAK,
+            RING_TX,
+            RING_RX,
+            CQ_MODERATION,
+            NAPI_DEFER,
+        ] {
             assert!(
                 limit.contains(limit.min) && limit.contains(limit.max),
                 "{limit:?}"

@@ -33,7 +33,8 @@ mod train;
 mod tx;
 
 use ipoib_core::abi::{
-    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
+    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_GRO_FLUSH_TIMEOUT, ATTR_MODE,
+    ATTR_NAPI_DEFER_HARD_IRQS, ATTR_PKEY, ATTR_UMCAST,
 };
 use kernel::client::{self, Client, Registration};
 use kernel::error::{Errno, Result};
@@ -67,6 +68,8 @@ impl Module {
             (ATTR_BATCHING, Width::U32),
             (ATTR_BATCH_LIMIT, Width::U32),
             (ATTR_CM_COPYBREAK, Width::U32),
+            (ATTR_GRO_FLUSH_TIMEOUT, Width::U32),
+            (ATTR_NAPI_DEFER_HARD_IRQS, Width::U32),
         ];
         let queue = work::Queue::start()?;
         let sa = sa::Client::start()?;

@@ -9,7 +9,7 @@ use ipoib_core::wire::{Address, ENCAP_LEN, GRH_LEN};
 use kernel::clock::{nap, now_ms};
 use kernel::error::{Errno, Result};
 use kernel::event::Handler;
-use kernel::napi::CqNapi;
+use kernel::napi::{CqNapi, Number};
 use kernel::recvq::RecvQueue;
 use kernel::sendq::SendQueue;
 use kernel::verbs::{Pd, Qp, QpSize};
@@ -39,16 +39,16 @@ pub(crate) fn init(dev: &Dev) -> Result {
     let recv = CqNapi::new(
         dev,
         hca,
-        rings.rx.wrapping_add(1),
-        vector,
+        Number::Receive,
+        (rings.rx.wrapping_add(1), vector),
         rx::poll,
         Rx::default(),
     )?;
     let send = CqNapi::new(
         dev,
         hca,
-        rings.tx,
-        vector.wrapping_add(1),
+        Number::Send,
+        (rings.tx, vector.wrapping_add(1)),
         tx::poll,
         tx::Wcs::default(),
     )?;

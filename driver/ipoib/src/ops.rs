@@ -4,10 +4,11 @@
 use core::sync::atomic::Ordering;
 
 use ipoib_core::abi::{
-    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_MODE, ATTR_PKEY, ATTR_UMCAST,
+    ATTR_BATCH_LIMIT, ATTR_BATCHING, ATTR_CM_COPYBREAK, ATTR_GRO_FLUSH_TIMEOUT, ATTR_MODE,
+    ATTR_NAPI_DEFER_HARD_IRQS, ATTR_PKEY, ATTR_UMCAST,
 };
 use ipoib_core::batch::Mode;
-use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK};
+use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK, NAPI_DEFER};
 use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
 use kernel::client;
 use kernel::error::{Errno, Result};
@@ -211,8 +212,19 @@ impl Driver for Port {
         if copybreak.is_some_and(|bytes| !CM_COPYBREAK.contains(bytes)) {
             return Err(attributes.refuse(Errno::ERANGE, c"cm-copybreak must be 0 to 2048"));
         }
+        let defer = attributes.u32(ATTR_NAPI_DEFER_HARD_IRQS);
+        if defer.is_some_and(|polls| !NAPI_DEFER.contains(polls)) {
+            let why = c"napi-defer-hard-irqs must be 0 to 2147483647";
+            return Err(attributes.refuse(Errno::ERANGE, why));
+        }
         if let Some(mode) = connected {
             mode::set(dev, mode == 1)?;
+        }
+        if let Some(nanoseconds) = attributes.u32(ATTR_GRO_FLUSH_TIMEOUT) {
+            dev.set_gro_timeout(nanoseconds.into());
+        }
+        if let Some(polls) = defer {
+            dev.set_defer_irqs(polls);
         }
         if let Some(bytes) = copybreak {
             settings::set_copybreak(dev, bytes);
@@ -237,6 +249,10 @@ impl Driver for Port {
         message.put_u16(ATTR_UMCAST, u16::from(port.umcast.load(Ordering::Relaxed)))?;
         message.put_u32(ATTR_BATCHING, batch.mode as u32)?;
         message.put_u32(ATTR_BATCH_LIMIT, batch.limit)?;
-        message.put_u32(ATTR_CM_COPYBREAK, settings::copybreak(dev))
+        message.put_u32(ATTR_CM_COPYBREAK, settings::copybreak(dev))?;
+        if let Ok(nanoseconds) = u32::try_from(dev.gro_timeout()) {
+            message.put_u32(ATTR_GRO_FLUSH_TIMEOUT, nanoseconds)?;
+        }
+        message.put_u32(ATTR_NAPI_DEFER_HARD_IRQS, dev.defer_irqs())
     }
 }

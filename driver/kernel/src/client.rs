@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Coming and going of HCAs and of the devices on them.
 
-use core::ffi::{CStr, c_int, c_uchar, c_void};
+use core::ffi::{CStr, c_int, c_uchar, c_uint, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -98,7 +98,7 @@ pub fn create<D: Driver>(
             bindings::NET_NAME_ENUM as c_uchar,
             Some(crate::rtnl::setup::<D>),
             1,
-            1,
+            bindings::IPOIB_H_RX_QUEUES as c_uint,
         )
     };
     if dev.is_null() {
@@ -144,7 +144,8 @@ pub fn create_child<D: Driver>(
     // SAFETY: the setup function fits the driver; the device is new and of this size, and RTNL is held.
     unsafe {
         let setup: unsafe extern "C" fn(_) = crate::rtnl::setup::<D>;
-        let dev = bindings::alloc_netdev_mqs(size, name.as_ptr(), by, Some(setup), 1, 1);
+        let queues = bindings::IPOIB_H_RX_QUEUES as c_uint;
+        let dev = bindings::alloc_netdev_mqs(size, name.as_ptr(), by, Some(setup), 1, queues);
         if dev.is_null() {
             return Err(Errno::ENOMEM);
         }
@@ -220,6 +221,8 @@ pub(crate) unsafe fn register<D: Driver>(
         });
         bindings::ipoib_h_set_parent(dev, hca.as_ptr());
         (*dev).dev_port = port.wrapping_sub(1) as u16;
+        // The others are places where settings of pollers are kept.
+        (*dev).real_num_rx_queues = 1;
         setup(Device::from_raw(dev));
         Errno::check(bindings::register_netdevice(dev)).map_err(|errno| (errno, true))?;
         (*dev).priv_destructor = Some(destructor::<D>);

@@ -74,13 +74,56 @@ impl Poll {
     }
 }
 
+/// Which of a device's pollers it is: its settings are kept under its number, where the kernel keeps such settings
+/// (Linux 6.13 and later), and outlive it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum Number {
+    /// Receives of datagrams.
+    Receive = 0,
+    /// Sends of datagrams.
+    Send = 1,
+    /// Receives of connections.
+    ConnectedReceive = 2,
+    /// Sends of connections.
+    ConnectedSend = 3,
+}
+
+impl<D> Device<D> {
+    /// Returns the GRO flush timeout that new pollers get, in nanoseconds.
+    #[must_use]
+    pub fn gro_timeout(&self) -> u64 {
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_gro_timeout(self.as_ptr()) }
+    }
+
+    /// Sets it for all pollers, in nanoseconds. RTNL is held.
+    pub fn set_gro_timeout(&self, nanoseconds: u64) {
+        // SAFETY: the device is valid, and RTNL is held.
+        unsafe { bindings::ipoib_h_set_gro_timeout(self.as_ptr(), nanoseconds) };
+    }
+
+    /// Returns the empty polls before events are asked for again, for new pollers.
+    #[must_use]
+    pub fn defer_irqs(&self) -> u32 {
+        // SAFETY: the device is valid.
+        unsafe { bindings::ipoib_h_defer_irqs(self.as_ptr()) }
+    }
+
+    /// Sets them for all pollers. RTNL is held.
+    pub fn set_defer_irqs(&self, polls: u32) {
+        // SAFETY: the device is valid, and RTNL is held.
+        unsafe { bindings::ipoib_h_set_defer_irqs(self.as_ptr(), polls) };
+    }
+}
+
 impl<D: Driver, S: Send> CqNapi<D, S> {
     /// Makes a completion queue of at least `cqe` entries, with its poller disabled. RTNL is held.
     pub fn new(
         dev: &Device<D>,
         hca: &Hca,
-        cqe: u32,
-        vector: u32,
+        number: Number,
+        (cqe, vector): (u32, u32),
         poll: PollFn<D, S>,
         state: S,
     ) -> Result<Self> {
@@ -115,7 +158,8 @@ impl<D: Driver, S: Send> CqNapi<D, S> {
         })?;
         // SAFETY: the device is valid and stays so while its data hold `self`; the NAPI is new and boxed.
         unsafe {
-            bindings::ipoib_h_napi_add(dev.as_ptr(), inner.napi.get(), Some(poll_cb::<D, S>))
+            let (dev, poll) = (dev.as_ptr(), Some(poll_cb::<D, S> as _));
+            bindings::ipoib_h_napi_add(dev, inner.napi.get(), poll, number as u32);
         };
         let this = Self {
             inner: Some(inner),

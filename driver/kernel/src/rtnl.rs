@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! rtnetlink: link kinds and their attributes.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -20,7 +20,7 @@ use crate::ops::Tables;
 pub const MAX_ATTRIBUTE: usize = 49;
 
 /// Room that the attributes of a link take in a message.
-const ROOM: usize = 8 * 8;
+const ROOM: usize = 8 * 10;
 
 static OPS: AtomicPtr<rtnl_link_ops> = AtomicPtr::new(ptr::null_mut());
 
@@ -70,6 +70,7 @@ impl Kind {
             dellink: Some(dellink),
             get_size: Some(get_size),
             fill_info: Some(fill_info::<D>),
+            get_num_rx_queues: Some(rx_queues),
             ..Default::default()
         };
         let ops = KBox::new(ops, Context::Process)?;
@@ -272,6 +273,10 @@ unsafe extern "C" fn changelink<D: Driver>(
 
 unsafe extern "C" fn dellink(dev: *mut net_device, head: *mut list_head) {
     crate::client::unregister(dev, head);
+}
+
+unsafe extern "C" fn rx_queues() -> c_uint {
+    bindings::IPOIB_H_RX_QUEUES as c_uint
 }
 
 unsafe extern "C" fn get_size(_dev: *const net_device) -> usize {

@@ -24,7 +24,7 @@ use kernel::clock::nap;
 use kernel::cm::Id;
 use kernel::error::Result;
 use kernel::list::List;
-use kernel::napi::CqNapi;
+use kernel::napi::{CqNapi, Number};
 use kernel::rc::{self, RcLimits, Srq};
 use kernel::verbs::{Hca, Pd};
 
@@ -85,8 +85,8 @@ pub(crate) fn init(dev: &Dev, pd: &Arc<Pd>, vector: u32) -> Result {
     let recv = CqNapi::new(
         dev,
         &port.hca,
-        cqe(receives),
-        vector,
+        Number::ConnectedReceive,
+        (cqe(receives), vector),
         receive::poll,
         CmRx::new()?,
     )?;
@@ -94,8 +94,8 @@ pub(crate) fn init(dev: &Dev, pd: &Arc<Pd>, vector: u32) -> Result {
     let send = CqNapi::new(
         dev,
         &port.hca,
-        cqe(sends),
-        vector.wrapping_add(1),
+        Number::ConnectedSend,
+        (cqe(sends), vector.wrapping_add(1)),
         send::poll,
         (),
     )?;

@@ -62,6 +62,10 @@ impl Driver {
                 | Carrier::Sysfs(SysfsField::Batching | SysfsField::BatchLimit),
             ) => Some("only the ipoib_batch driver batches"),
             (
+                Self::InTree | Self::Enhanced | Self::Other,
+                Carrier::Rtnl(RtnlField::GroFlushTimeout | RtnlField::DeferHardIrqs),
+            ) => Some("only the ipoib_batch driver has such an attribute"),
+            (
                 Self::InTree,
                 Carrier::Tunable(_)
                 | Carrier::Rtnl(RtnlField::CmCopybreak)

@@ -169,6 +169,8 @@ impl Device<'_> {
             RtnlField::Batching => self.own(abi::ATTR_BATCHING, domain),
             RtnlField::BatchLimit => self.own(abi::ATTR_BATCH_LIMIT, domain),
             RtnlField::CmCopybreak => self.own(abi::ATTR_CM_COPYBREAK, domain),
+            RtnlField::GroFlushTimeout => self.own(abi::ATTR_GRO_FLUSH_TIMEOUT, domain),
+            RtnlField::DeferHardIrqs => self.own(abi::ATTR_NAPI_DEFER_HARD_IRQS, domain),
         }
     }
 

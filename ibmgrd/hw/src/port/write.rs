@@ -156,6 +156,8 @@ impl<'a> Write<'a> {
             RtnlField::Batching => own(abi::ATTR_BATCHING, self.narrow()?),
             RtnlField::BatchLimit => own(abi::ATTR_BATCH_LIMIT, self.narrow()?),
             RtnlField::CmCopybreak => own(abi::ATTR_CM_COPYBREAK, self.narrow()?),
+            RtnlField::GroFlushTimeout => own(abi::ATTR_GRO_FLUSH_TIMEOUT, self.narrow()?),
+            RtnlField::DeferHardIrqs => own(abi::ATTR_NAPI_DEFER_HARD_IRQS, self.narrow()?),
         };
         let result = self.kernel.rtnl.change(&change);
         result

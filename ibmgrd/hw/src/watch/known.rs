@@ -224,6 +224,8 @@ fn differs(field: RtnlField, a: &Link, b: &Link) -> bool {
         RtnlField::Batching => own(abi::ATTR_BATCHING),
         RtnlField::BatchLimit => own(abi::ATTR_BATCH_LIMIT),
         RtnlField::CmCopybreak => own(abi::ATTR_CM_COPYBREAK),
+        RtnlField::GroFlushTimeout => own(abi::ATTR_GRO_FLUSH_TIMEOUT),
+        RtnlField::DeferHardIrqs => own(abi::ATTR_NAPI_DEFER_HARD_IRQS),
     }
 }
 

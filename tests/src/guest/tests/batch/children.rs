@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Interfaces that are made and deleted by hand: children of both kinds, and a port's own one.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use serde_json::Value;
 
@@ -27,6 +29,13 @@ pub(super) const TESTS: &[Task] = &[
     .fabric(Fabric::Managed, 2)
     .shape(Shape::CHECKED)
     .limit(120),
+    Task::new(
+        "batch.child_refused_late",
+        "a child that the kernel refuses when all of it is made leaves nothing behind",
+        refused_late,
+    )
+    .fabric(Fabric::Managed, 2)
+    .shape(Shape::CHECKED),
 ];
 
 fn kinds(guest: &mut Guest) -> Result {
@@ -90,6 +99,40 @@ fn delete(guest: &mut Guest) -> Result {
     }
     guest.load("ipoib_batch")?;
     Pair::of_loaded(guest, Mode::Datagram)?.ping(2, 56)
+}
+
+/// A name that another interface has is found out early; a name that sysfs has for something else only when queues, pollers
+/// and counters of the interface are made.
+fn refused_late(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let end = &pair.a;
+    pair.ping(2, 56)?;
+    // Its file lies among the interfaces of the first namespace, and of each.
+    guest.load("bonding")?;
+    let objects = guest.run("rdma resource show")?;
+    for _ in 0..3 {
+        let line = format!(
+            "ip link add link {} name bonding_masters type ipoib pkey 0x8001",
+            end.dev
+        );
+        let refused = end.ns.attempt(&line, Duration::from_secs(20))?;
+        ensure!(!refused.status.success(), "{line} did not fail");
+        guest.contains(&line, &refused.stderr, "File exists")?;
+        end.ns
+            .run(&format!("ip link add {}.8002 type dummy", end.dev))?;
+        let written = end.try_write("create_child", "0x8002")?;
+        ensure!(!written.status.success(), "the name is taken");
+        end.ns.run(&format!("ip link del {}.8002", end.dev))?;
+    }
+    guest.same(
+        "objects of the HCAs",
+        guest.run("rdma resource show")?.as_str(),
+        objects.as_str(),
+    )?;
+    let children = pair.children(guest, "kid", 0x8001, 12)?;
+    children.ping(2, 56)?;
+    end.write("create_child", "0x8002")?;
+    pair.ping(2, 56)
 }
 
 fn child(parent: &End, dev: &str) -> End {

@@ -322,38 +322,54 @@ void ipoib_h_pool_free(struct page_pool *pool)
 	page_pool_destroy(pool);
 }
 
-/* Room for an skb's shared information is a part of a buffer. NAPI, or BHs off. */
-void *ipoib_h_buffer(struct page_pool *pool, unsigned int room, unsigned int *size)
+/* Room for an skb's shared information is a part of a buffer; what follows the headroom is mapped. NAPI, or BHs off. */
+bool ipoib_h_buffer_new(struct page_pool *pool, struct ib_device *hca, unsigned int headroom, unsigned int bytes,
+		    struct ipoib_h_buffer *buffer)
 {
-	*size = SKB_HEAD_ALIGN(room);
-	return page_pool_dev_alloc_va(pool, size);
+	buffer->size = SKB_HEAD_ALIGN(headroom + bytes);
+	buffer->start = page_pool_dev_alloc_va(pool, &buffer->size);
+	if (unlikely(!buffer->start))
+		return false;
+	buffer->address = ib_dma_map_single(hca, buffer->start + headroom, bytes, DMA_FROM_DEVICE);
+	if (likely(!ib_dma_mapping_error(hca, buffer->address)))
+		return true;
+	page_pool_free_va(pool, buffer->start, false);
+	return false;
 }
 
-void *ipoib_h_buffer_bh(struct page_pool *pool, unsigned int room, unsigned int *size)
+bool ipoib_h_buffer_new_bh(struct page_pool *pool, struct ib_device *hca, unsigned int headroom, unsigned int bytes,
+		       struct ipoib_h_buffer *buffer)
 {
-	void *buffer;
+	bool done;
 
 	local_bh_disable();
-	buffer = ipoib_h_buffer(pool, room, size);
+	done = ipoib_h_buffer_new(pool, hca, headroom, bytes, buffer);
 	local_bh_enable();
-	return buffer;
+	return done;
 }
 
-void ipoib_h_buffer_free(struct page_pool *pool, void *buffer)
+void ipoib_h_buffer_free(struct page_pool *pool, struct ib_device *hca, unsigned int bytes,
+			 const struct ipoib_h_buffer *buffer)
 {
-	page_pool_free_va(pool, buffer, false);
+	ib_dma_unmap_single(hca, buffer->address, bytes, DMA_FROM_DEVICE);
+	page_pool_free_va(pool, buffer->start, false);
 }
 
-/* Makes a packet of a filled buffer. NAPI. */
-struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int headroom, unsigned int bytes)
+/* Makes a packet of @used of the @bytes that the device could write, or frees the buffer. NAPI. */
+struct sk_buff *ipoib_h_build_skb(struct page_pool *pool, struct ib_device *hca, unsigned int headroom,
+				  unsigned int bytes, unsigned int used, const struct ipoib_h_buffer *buffer)
 {
-	struct sk_buff *skb = napi_build_skb(buffer, size);
+	struct sk_buff *skb;
 
-	if (skb) {
-		skb_mark_for_recycle(skb);
-		skb_reserve(skb, headroom);
-		__skb_put(skb, bytes);
+	ib_dma_unmap_single(hca, buffer->address, bytes, DMA_FROM_DEVICE);
+	skb = napi_build_skb(buffer->start, buffer->size);
+	if (unlikely(!skb)) {
+		page_pool_free_va(pool, buffer->start, false);
+		return NULL;
 	}
+	skb_mark_for_recycle(skb);
+	skb_reserve(skb, headroom);
+	__skb_put(skb, used);
 	return skb;
 }
 
@@ -481,24 +497,22 @@ int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sg
 	unsigned int head = skb_headlen(skb), frags = skb_shinfo(skb)->nr_frags, n = 0, i;
 
 	if (head) {
-		sge->addr = ib_dma_map_single(hca, skb->data, head, DMA_TO_DEVICE);
-		if (unlikely(ib_dma_mapping_error(hca, sge->addr)))
+		u64 addr = ib_dma_map_single(hca, skb->data, head, DMA_TO_DEVICE);
+
+		if (unlikely(ib_dma_mapping_error(hca, addr)))
 			return -EIO;
-		sge->length = head;
-		sge->lkey = lkey;
-		n = 1;
+		sge[n++] = (struct ib_sge){ addr, head, lkey };
 	}
-	for (i = 0; i < frags; i++, n++) {
+	for (i = 0; i < frags; i++) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
 		unsigned int bytes = skb_frag_size(frag);
+		u64 addr = ib_dma_map_page(hca, skb_frag_page(frag), skb_frag_off(frag), bytes, DMA_TO_DEVICE);
 
-		sge[n].addr = ib_dma_map_page(hca, skb_frag_page(frag), skb_frag_off(frag), bytes, DMA_TO_DEVICE);
-		if (unlikely(ib_dma_mapping_error(hca, sge[n].addr))) {
+		if (unlikely(ib_dma_mapping_error(hca, addr))) {
 			ipoib_h_unmap_tx(hca, head, sge, n);
 			return -EIO;
 		}
-		sge[n].length = bytes;
-		sge[n].lkey = lkey;
+		sge[n++] = (struct ib_sge){ addr, bytes, lkey };
 	}
 	return n;
 }
@@ -513,17 +527,6 @@ void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge
 	}
 	for (; i < count; i++)
 		ib_dma_unmap_page(hca, sge[i].addr, sge[i].length, DMA_TO_DEVICE);
-}
-
-bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address)
-{
-	*address = ib_dma_map_single(hca, data, size, DMA_FROM_DEVICE);
-	return !ib_dma_mapping_error(hca, *address);
-}
-
-void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size)
-{
-	ib_dma_unmap_single(hca, address, size, DMA_FROM_DEVICE);
 }
 
 /* Pages of connections' buffers come from a pool of their own, too. */

@@ -72,12 +72,23 @@ netdev_features_t ipoib_h_rx_checksum(void);
 netdev_features_t ipoib_h_offloads(bool checksum, bool segment);
 struct net_device *ipoib_h_dev_get(struct net *net, int ifindex);
 
+/* A receive buffer that is mapped for the device. */
+struct ipoib_h_buffer {
+	void *start;
+	u64 address;
+	unsigned int size;
+};
+
 struct page_pool *ipoib_h_pool(unsigned int buffers);
 void ipoib_h_pool_free(struct page_pool *pool);
-void *ipoib_h_buffer(struct page_pool *pool, unsigned int room, unsigned int *size);
-void *ipoib_h_buffer_bh(struct page_pool *pool, unsigned int room, unsigned int *size);
-void ipoib_h_buffer_free(struct page_pool *pool, void *buffer);
-struct sk_buff *ipoib_h_build_skb(void *buffer, unsigned int size, unsigned int headroom, unsigned int bytes);
+bool ipoib_h_buffer_new(struct page_pool *pool, struct ib_device *hca, unsigned int headroom, unsigned int bytes,
+		    struct ipoib_h_buffer *buffer);
+bool ipoib_h_buffer_new_bh(struct page_pool *pool, struct ib_device *hca, unsigned int headroom, unsigned int bytes,
+		       struct ipoib_h_buffer *buffer);
+void ipoib_h_buffer_free(struct page_pool *pool, struct ib_device *hca, unsigned int bytes,
+			 const struct ipoib_h_buffer *buffer);
+struct sk_buff *ipoib_h_build_skb(struct page_pool *pool, struct ib_device *hca, unsigned int headroom,
+				  unsigned int bytes, unsigned int used, const struct ipoib_h_buffer *buffer);
 void ipoib_h_receive(struct napi_struct *napi, struct sk_buff *skb, struct net_device *dev, u8 type, bool csum_ok);
 bool ipoib_h_csum_partial(const struct sk_buff *skb);
 /* A large packet: offsets from its first byte, bytes of its headers, payload of a segment. */
@@ -100,8 +111,6 @@ u32 ipoib_h_sum(const struct sk_buff *skb, bool head, unsigned int part, unsigne
 unsigned int ipoib_h_tcp_headers(const struct sk_buff *skb);
 int ipoib_h_map_tx(struct ib_device *hca, struct sk_buff *skb, struct ib_sge *sge, u32 lkey);
 void ipoib_h_unmap_tx(struct ib_device *hca, bool head, const struct ib_sge *sge, unsigned int count);
-bool ipoib_h_map_rx(struct ib_device *hca, void *data, size_t size, u64 *address);
-void ipoib_h_unmap_rx(struct ib_device *hca, u64 address, size_t size);
 
 /* A page that is mapped for the device. */
 struct ipoib_h_page {

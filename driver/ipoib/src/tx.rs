@@ -145,6 +145,7 @@ fn submit(dev: &Dev, tx: &mut Tx, skb: Skb, more: bool) -> Outcome {
 }
 
 /// Puts a packet into the chain, with its link-layer address still in front.
+#[inline]
 fn send(dev: &Dev, tx: &mut Tx, mut skb: Skb, (ah, qpn): (Arc<Ah>, u32), more: bool) -> Outcome {
     let counters = &dev.data().counters;
     let hca = &dev.data().hca;

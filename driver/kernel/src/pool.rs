@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Receive buffers, and the pages that they are parts of.
 
-use core::ffi::c_void;
-use core::ptr::NonNull;
-
-use bindings::page_pool;
+use bindings::{ipoib_h_buffer, page_pool};
 
 use crate::error::{Errno, Result};
 use crate::skb::Skb;
@@ -50,11 +47,7 @@ pub struct Pool {
 }
 
 /// A buffer that is mapped for the device. It goes to [`Pool::packet`] or to [`Pool::free`]; dropping it leaks it.
-pub struct Buffer {
-    start: NonNull<c_void>,
-    size: u32,
-    address: u64,
-}
+pub struct Buffer(ipoib_h_buffer);
 
 // SAFETY: the owner is its only user, but the device.
 unsafe impl Send for Buffer {}
@@ -65,7 +58,7 @@ impl Buffer {
     /// Returns the address that the device writes to.
     #[must_use]
     pub const fn address(&self) -> u64 {
-        self.address
+        self.0.address
     }
 }
 
@@ -89,69 +82,52 @@ impl Pool {
 
     /// Takes a buffer and maps it. `in_poll` says that this is the poller.
     pub fn buffer(&mut self, hca: &Hca, in_poll: bool) -> Option<Buffer> {
-        let room = self.headroom.saturating_add(self.bytes);
-        let mut size = 0;
-        // SAFETY: the pool is valid; as the caller is its only user, nobody takes buffers at the same time.
-        let start = NonNull::new(unsafe {
-            if in_poll {
-                bindings::ipoib_h_buffer(self.raw.as_ptr(), room, &raw mut size)
-            } else {
-                bindings::ipoib_h_buffer_bh(self.raw.as_ptr(), room, &raw mut size)
-            }
-        })?;
-        let mut address = 0;
-        // SAFETY: the buffer has at least `room` bytes.
-        let mapped = unsafe {
-            bindings::ipoib_h_map_rx(
+        let take = if in_poll {
+            bindings::ipoib_h_buffer_new
+        } else {
+            bindings::ipoib_h_buffer_new_bh
+        };
+        let mut buffer = ipoib_h_buffer::default();
+        // SAFETY: pool and HCA are valid; as the caller is the pool's only user, nobody takes buffers at the same time.
+        let taken = unsafe {
+            take(
+                self.raw.as_ptr(),
                 hca.as_ptr(),
-                start
-                    .cast::<u8>()
-                    .add(self.headroom as usize)
-                    .as_ptr()
-                    .cast(),
-                self.bytes as usize,
-                &raw mut address,
+                self.headroom,
+                self.bytes,
+                &raw mut buffer,
             )
         };
-        if !mapped {
-            // SAFETY: the buffer is of this pool and nobody uses it.
-            unsafe { bindings::ipoib_h_buffer_free(self.raw.as_ptr(), start.as_ptr()) };
-            return None;
-        }
-        Some(Buffer {
-            start,
-            size,
-            address,
-        })
+        taken.then_some(Buffer(buffer))
     }
 
     /// Makes a packet of what the device wrote: its first `bytes` bytes. In the poller. Without memory for a packet, the
     /// buffer is free again.
     pub fn packet(&mut self, hca: &Hca, buffer: Buffer, bytes: u32) -> Option<Skb> {
-        self.unmap(hca, &buffer);
-        let bytes = bytes.min(self.bytes);
-        // SAFETY: the buffer is of this pool, has room for headroom, bytes and the shared information, and nobody uses it.
+        // SAFETY: the buffer is of this pool, mapped for this HCA, has room for headroom, bytes and the shared information,
+        // and nobody uses it.
         unsafe {
-            let start = buffer.start.as_ptr();
-            let skb = bindings::ipoib_h_build_skb(start, buffer.size, self.headroom, bytes);
-            if skb.is_null() {
-                bindings::ipoib_h_buffer_free(self.raw.as_ptr(), start);
-            }
-            Skb::from_raw(skb)
+            Skb::from_raw(bindings::ipoib_h_build_skb(
+                self.raw.as_ptr(),
+                hca.as_ptr(),
+                self.headroom,
+                self.bytes,
+                bytes.min(self.bytes),
+                &raw const buffer.0,
+            ))
         }
     }
 
     /// Takes a buffer back that the device no longer uses.
     pub fn free(&mut self, hca: &Hca, buffer: Buffer) {
-        self.unmap(hca, &buffer);
-        // SAFETY: the buffer is of this pool and nobody uses it.
-        unsafe { bindings::ipoib_h_buffer_free(self.raw.as_ptr(), buffer.start.as_ptr()) };
-    }
-
-    fn unmap(&self, hca: &Hca, buffer: &Buffer) {
-        // SAFETY: the buffer was mapped for this HCA, which no longer uses it.
+        // SAFETY: the buffer is of this pool, mapped for this HCA, and nobody uses it.
         unsafe {
-            bindings::ipoib_h_unmap_rx(hca.as_ptr(), buffer.address, self.bytes as usize);
+            bindings::ipoib_h_buffer_free(
+                self.raw.as_ptr(),
+                hca.as_ptr(),
+                self.bytes,
+                &raw const buffer.0,
+            );
         }
     }
 }

@@ -188,6 +188,7 @@ impl SendQueue {
     ///
     /// `EBUSY` when the ring or the chain is full, `EIO` when the packet can't be mapped, `EMSGSIZE` when it has more
     /// parts than a request takes. The packet is dropped.
+    #[inline]
     pub fn push(&mut self, mut skb: Skb, to: Target, header: u32) -> Result<u32> {
         let limit = self.max_sge.saturating_sub(1);
         if skb.fragments() > limit {
@@ -281,6 +282,7 @@ impl SendQueue {
     ///
     /// What the device refuses is dropped, and what it took before ends in a request that is not signalled: it is
     /// retired with the next completion, and [`Posted::refused`] tells the caller to care for one.
+    #[inline]
     pub fn post(&mut self) -> Posted {
         let pending = self.ring.pending();
         let (Some(last), true) = (pending.checked_sub(1), pending > 0) else {
@@ -311,6 +313,12 @@ impl SendQueue {
                 refused: None,
             };
         }
+        self.partly(pending, bad, ret)
+    }
+
+    /// The device took only what comes before the `bad` one of a chain.
+    #[cold]
+    fn partly(&mut self, pending: u32, bad: *const ib_send_wr, ret: i32) -> Posted {
         let taken = self
             .wrs
             .iter()
@@ -401,6 +409,7 @@ impl SendQueue {
         amount
     }
 
+    #[inline]
     fn empty(qp: &Qp, slot: &mut Slot) -> Option<Skb> {
         // SAFETY: these entries were mapped, for this HCA, and the device no longer uses them.
         unsafe {

@@ -39,6 +39,10 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    pub(super) const fn user(&self) -> Option<u32> {
+        self.uid
+    }
+
     pub(super) fn of(stream: &UnixStream) -> Self {
         // One that is gone already may read at most.
         let Ok(peer) = stream.peer_cred() else {

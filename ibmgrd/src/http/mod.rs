@@ -15,6 +15,7 @@ mod metrics;
 mod problem;
 mod repeat;
 mod routes;
+mod seats;
 mod tcp;
 
 use std::fs;
@@ -36,6 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt as _;
 
 use crate::error::Error;
@@ -43,6 +45,7 @@ use crate::office::Office;
 use asker::{Origin, Peer};
 use problem::Problem;
 pub use routes::ROUTES;
+use seats::Seats;
 pub use tcp::TcpOptions;
 pub(crate) use tcp::{Tls, listen as listen_tcp};
 
@@ -53,6 +56,10 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 /// The same over TLS: far fewer are known, and strangers can connect.
 const TCP_CONNECTIONS: usize = 1024;
 const TCP_HEAD_TIME: Duration = Duration::from_secs(8);
+/// Connections that a user other than root may have at a time, of those of the unix socket.
+const USER_CONNECTIONS: usize = 512;
+/// How long a client may take nothing of what is written to it.
+const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Bytes that are read ahead, or wait to be written, of a connection.
 const BUFFER: usize = 16 * 1024;
 /// How long requests that are worked on may take at the end.
@@ -140,18 +147,27 @@ struct Server {
 impl Server {
     async fn local(self, listener: UnixListener) {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let seats = Seats::default();
         loop {
             // Further ones wait in the socket's backlog.
             let place = Arc::clone(&places).acquire_owned().await;
             let Some((stream, _)) = taken(listener.accept().await).await else {
                 continue;
             };
-            let origin = Origin::Local(Peer::of(&stream));
+            let peer = Peer::of(&stream);
+            let Some(seat) = seats.take(peer.user(), USER_CONNECTIONS) else {
+                tracing::debug!(
+                    uid = peer.user(),
+                    "closed a connection: this user has {USER_CONNECTIONS} already"
+                );
+                continue;
+            };
+            let origin = Origin::Local(peer);
             let watcher = self.graceful.watcher();
             let router = self.router.clone();
             tokio::spawn(async move {
                 answer(stream, origin, router, HEAD_TIME, watcher).await;
-                drop(place);
+                drop((place, seat));
             });
         }
     }
@@ -202,7 +218,42 @@ where
     http.timer(TokioTimer::new())
         .header_read_timeout(head_time)
         .max_buf_size(BUFFER);
-    let connection = http.serve_connection(TokioIo::new(stream), service);
-    // Clients go away as they like.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIME));
+    let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+    // Clients go away as they like; one that stays, and takes nothing, is left.
     let _ = watcher.watch(connection).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    /// Time goes on at once when nothing else does.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_left() {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let router = Router::new().route("/", get(async || vec![b'x'; 8 << 20]));
+        let graceful = GracefulShutdown::new();
+        let origin = Origin::Local(Peer::of(&server));
+        let watcher = graceful.watcher();
+        let answered = tokio::spawn(answer(server, origin, router, HEAD_TIME, watcher));
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        answered.await.unwrap();
+        assert!(begun.elapsed() >= WRITE_TIME);
+        // What it gets now is cut short.
+        let mut got = Vec::new();
+        let _ = client.read_to_end(&mut got).await;
+        assert!(
+            !got.is_empty() && got.len() < 8 << 20,
+            "{} bytes",
+            got.len()
+        );
+    }
 }

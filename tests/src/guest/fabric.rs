@@ -4,7 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::process;
 use super::vhca::Vhca;
@@ -52,7 +54,7 @@ pub fn start(guest: &Guest, fabric: Fabric, hcas: u32) -> Result {
         let what = format!("ACTIVE port on {}", hca.name());
         guest.wait_for(&what, ACTIVE_LIMIT, || {
             let state = hca.port_state()?;
-            anyhow::ensure!(state == "4: ACTIVE", "{} is {state}", hca.name());
+            ensure!(state == "4: ACTIVE", "{} is {state}", hca.name());
             Ok(Some(()))
         })?;
     }
@@ -72,5 +74,28 @@ pub fn start_opensm(partitions: &str) -> Result {
     let line = format!("opensm -B -F {SETTINGS} -P {PARTITIONS} -f {OPENSM_LOG}");
     let output = process::run(&line, Duration::from_secs(20))?;
     output.success().context("opensm doesn't start")?;
+    Ok(())
+}
+
+/// Kills every opensm, which gets no chance to say goodbye.
+///
+/// # Errors
+///
+/// When none runs, or one can't be killed.
+pub fn kill_opensm() -> Result {
+    let mut killed = 0;
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let id = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse().ok());
+        // A process that is gone has no name any more.
+        let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        if let (Some(id), "opensm") = (id, name.trim()) {
+            kill(Pid::from_raw(id), Signal::SIGKILL)?;
+            killed += 1;
+        }
+    }
+    ensure!(killed > 0, "no opensm runs");
     Ok(())
 }

@@ -87,7 +87,7 @@ pub(super) fn sm_restart(guest: &Guest, setup: Setup) -> Result {
     let pair = setup.pair(guest)?;
     let flood = traffic::flood(&pair)?;
     for _ in 0..2 {
-        guest.run("busybox pkill -KILL opensm")?;
+        fabric::kill_opensm()?;
         // What is known goes on without it.
         pair.ping(3, 56)?;
         guest.start_opensm(fabric::BASE_PARTITIONS)?;

@@ -3,9 +3,11 @@
 #include <linux/bug.h>
 #include <linux/dma-mapping.h>
 #include <linux/icmpv6.h>
+#include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
+#include <net/addrconf.h>
 #include <net/dst.h>
 #include <net/icmp.h>
 #include <net/sch_generic.h>
@@ -293,6 +295,27 @@ netdev_features_t ipoib_h_offloads(bool checksum, bool segment)
 	if (checksum && segment)
 		features |= NETIF_F_TSO;
 	return features;
+}
+
+/* Says whether a device, or one on top of it such as a bond, has an address. */
+bool ipoib_h_has_address(struct net_device *dev, const struct sockaddr *address)
+{
+	struct net *net = dev_net(dev);
+	struct net_device *owner = NULL;
+	bool has;
+
+	if (!address)
+		return false;
+	rcu_read_lock();
+	if (address->sa_family == AF_INET)
+		owner = __ip_dev_find(net, ((const struct sockaddr_in *)address)->sin_addr.s_addr, false);
+#if IS_ENABLED(CONFIG_IPV6)
+	else if (address->sa_family == AF_INET6)
+		owner = ipv6_dev_find(net, &((const struct sockaddr_in6 *)address)->sin6_addr, dev);
+#endif
+	has = owner && (owner == dev || netdev_has_upper_dev_all_rcu(dev, owner));
+	rcu_read_unlock();
+	return has;
 }
 
 struct net_device *ipoib_h_dev_get(struct net *net, int ifindex)

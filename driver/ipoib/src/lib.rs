@@ -85,7 +85,7 @@ impl Module {
             // modprobe takes EEXIST for a module that is loaded already, and succeeds.
             Errno::EBUSY
         })?;
-        let client = Registration::new::<Self>()?;
+        let client = Registration::new::<Self, Port>()?;
         Ok(Self {
             _client: client,
             _kind: kind,

@@ -9,7 +9,7 @@ use ipoib_core::abi::{
 };
 use ipoib_core::batch::Mode;
 use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK, NAPI_DEFER};
-use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
+use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, encap};
 use kernel::client;
 use kernel::error::{Errno, Result};
 use kernel::netdev::{Driver, Statistics};
@@ -158,6 +158,13 @@ impl Driver for Port {
 
     fn port(dev: &Dev) -> (&Hca, u32) {
         (&dev.data().hca, dev.data().number)
+    }
+
+    fn answers(dev: &Dev, port: u32, pkey: u16, gid: Option<[u8; 16]>) -> bool {
+        let data = dev.data();
+        data.number == port
+            && data.link.lock().pkey == pkey | 0x8000
+            && gid.is_none_or(|gid| Address::from_bytes(&dev.address()).gid() == gid)
     }
 
     fn child(parent: &Dev, attributes: &Attributes<'_>) -> Result<(Self, Tx)> {

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int, c_uchar, c_uint, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use bindings::{ib_client, ib_device, list_head, net_device};
+use bindings::{ib_client, ib_device, ib_gid, list_head, net_device, sockaddr};
 
 use crate::alloc::{Context, KBox};
 use crate::error::{Errno, Result};
@@ -35,11 +35,12 @@ pub struct Registration(KBox<ib_client>);
 
 impl Registration {
     /// Registers; `add` is called for each HCA, now and later.
-    pub fn new<C: Client>() -> Result<Self> {
+    pub fn new<C: Client, D: Driver>() -> Result<Self> {
         let client = ib_client {
             name: c"ipoib_batch".as_ptr(),
             add: Some(add::<C>),
             remove: Some(remove),
+            get_net_dev_by_params: Some(by_params::<D>),
             ..Default::default()
         };
         let client = KBox::new(client, Context::Process)?;
@@ -280,6 +281,49 @@ pub(crate) fn unregister(dev: *mut net_device, head: *mut list_head) {
 unsafe extern "C" fn add<C: Client>(raw: *mut ib_device) -> c_int {
     // SAFETY: the device is valid during the call.
     Errno::ret(unsafe { Hca::from_raw(raw) }.and_then(|hca| C::add(&hca)))
+}
+
+/// Finds the interface that a connection request of the RDMA connection manager came in for: of a port, a partition and a
+/// GID, and of several such the one that has the address. The caller gives the reference back.
+///
+/// The list wants RTNL; the connection manager asks from a work of its own, and holds no lock that is taken under RTNL.
+unsafe extern "C" fn by_params<D: Driver>(
+    hca: *mut ib_device,
+    port: u32,
+    pkey: u16,
+    gid: *const ib_gid,
+    address: *const sockaddr,
+    _data: *mut c_void,
+) -> *mut net_device {
+    let rtnl = Rtnl::lock();
+    // SAFETY: null or valid.
+    let gid = unsafe { gid.as_ref().map(|gid| gid.raw) };
+    let (mut found, mut count) = (ptr::null_mut(), 0_u32);
+    let (mut holder, mut holders) = (ptr::null_mut(), 0_u32);
+    let mut at = DEVICES.load(Ordering::Acquire);
+    // SAFETY: RTNL protects the list, whose devices are ours and registered; the address is null or valid.
+    unsafe {
+        while !at.is_null() {
+            let dev = (*at).dev;
+            if (*at).hca == hca && D::answers(Device::from_raw(dev), port, pkey, gid) {
+                (found, count) = (dev, count.wrapping_add(1));
+                if bindings::ipoib_h_has_address(dev, address) {
+                    (holder, holders) = (dev, holders.wrapping_add(1));
+                }
+            }
+            at = (*at).next;
+        }
+        let dev = match (count, holders) {
+            (1, _) => found,
+            (_, 1) => holder,
+            _ => ptr::null_mut(),
+        };
+        if !dev.is_null() {
+            bindings::ipoib_h_dev_hold(dev);
+        }
+        drop(rtnl);
+        dev
+    }
 }
 
 unsafe extern "C" fn remove(raw: *mut ib_device, _data: *mut c_void) {

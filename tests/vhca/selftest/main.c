@@ -24,6 +24,11 @@ static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "Run the cases whose name contains this (all)");
 
+static char *lookup = "";
+module_param(lookup, charp, 0444);
+MODULE_PARM_DESC(lookup,
+		 "Instead: \"HCA P_KEY ADDRESS\", whose interface is looked up");
+
 static struct ib_device *st_devs[2];
 
 static int st_add_one(struct ib_device *dev)
@@ -140,7 +145,7 @@ static int __init st_init(void)
 	if (ret)
 		goto out;
 	if (st_devs[0] && st_devs[1]) {
-		ret = st_run_all();
+		ret = *lookup ? st_lookup(st_devs, lookup) : st_run_all();
 	} else {
 		pr_err("vhca_selftest: vhca has no two HCAs\n");
 		ret = -ENODEV;

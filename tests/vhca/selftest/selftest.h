@@ -56,6 +56,8 @@ struct st_case {
 	int (*run)(struct st *st);
 };
 
+int st_lookup(struct ib_device *const *devs, const char *question);
+
 extern const struct st_case st_ud_cases[], st_post_cases[], st_rc_cases[],
 	st_rc_error_cases[], st_cq_cases[], st_srq_cases[], st_mcast_cases[];
 

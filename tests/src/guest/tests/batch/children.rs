@@ -36,6 +36,12 @@ pub(super) const TESTS: &[Task] = &[
     )
     .fabric(Fabric::Managed, 2)
     .shape(Shape::CHECKED),
+    Task::new(
+        "batch.looked_up",
+        "the RDMA connection manager finds the interface that a request is for",
+        looked_up,
+    )
+    .fabric(Fabric::Managed, 2),
 ];
 
 fn kinds(guest: &mut Guest) -> Result {
@@ -132,6 +138,46 @@ fn refused_late(guest: &mut Guest) -> Result {
     let children = pair.children(guest, "kid", 0x8001, 12)?;
     children.ping(2, 56)?;
     end.write("create_child", "0x8002")?;
+    pair.ping(2, 56)
+}
+
+/// By port and partition, and by address where these are not enough.
+fn looked_up(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let end = &pair.a;
+    let ask = |question: &str, answer: &str| -> Result {
+        // A space ends a parameter of modprobe, but within quotes.
+        guest.write(
+            "/tmp/ask.sh",
+            &format!("exec modprobe vhca_selftest lookup='\"{question}\"'"),
+        )?;
+        guest.run("sh /tmp/ask.sh")?;
+        guest.unload("vhca_selftest")?;
+        let log = guest.run("dmesg")?;
+        let line = format!("vhca_selftest: lookup {question}: ");
+        let found = log.lines().rev().find_map(|said| said.split_once(&line));
+        let found = found.map(|(_, name)| name.trim().to_owned());
+        guest.same(question, found.as_deref(), Some(answer))
+    };
+    ask(&format!("0 0xffff {}", end.v4), "ib0")?;
+    ask(&format!("1 0x7fff {}", pair.b.v4), "ib1")?;
+    // The only one of its partition, whatever the address.
+    ask("0 0xffff 192.0.2.1", "ib0")?;
+    ask("0 0x8001 192.0.2.1", "none")?;
+    end.add_child("kid", 0x8001)?;
+    end.add_child("twin", 0xffff)?;
+    for (dev, address) in [("kid", "10.81.0.1/24"), ("twin", "10.82.0.1/24")] {
+        end.ns.run(&format!("ip addr add {address} dev {dev}"))?;
+        end.ns.run(&format!("ip link set {dev} up"))?;
+    }
+    ask("0 0x8001 10.81.0.1", "kid")?;
+    // Two of one partition, in another namespace than that of the asker.
+    ask("0 0xffff 10.82.0.1", "twin")?;
+    ask(&format!("0 0xffff {}", end.v4), "ib0")?;
+    ask(&format!("0 0xffff {}", end.v6), "ib0")?;
+    ask("0 0xffff 192.0.2.1", "none")?;
+    end.ns.run("ip addr del 10.82.0.1/24 dev twin")?;
+    ask("0 0xffff 10.82.0.1", "none")?;
     pair.ping(2, 56)
 }
 

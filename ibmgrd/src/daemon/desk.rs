@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ibmgr_api::status::{Record, RecordKind};
 use ibmgr_api::{
-    ChildChange, End, ErrorCode, Failure, HostReport, Key, LinkName, Origin, Outcome, Report,
-    ReportLine, Value,
+    Action, ChildChange, End, ErrorCode, Failure, HostPlan, HostReport, Key, LinkName, LinkWants,
+    Origin, Outcome, Report, ReportLine, Value,
 };
 use ibmgrd_engine::{Keys, Port as _, Query, Unplanned, plan_declared, prepare, run};
 use ibmgrd_state::change;
@@ -145,20 +145,16 @@ impl Daemon {
     fn apply(&mut self, caller: &Caller, apply: Apply) -> Result<ApplyDone, Failure> {
         let store = self.changes.of_host();
         let failed = |error: change::ChangeError| Failure::of(error.code(), &error);
+        let planned = plan_declared(&mut self.port, &apply.desired);
+        let (mut wants, mut plan) = planned.map_err(|error| failed_port(&error))?;
+        may_apply(caller, &wants, &plan)?;
         let ended = change::clear_the_way(&mut self.port, &store).map_err(failed)?;
         if let Some(ended) = &ended {
             self.told.record(record_of(ended));
-        }
-        let planned = plan_declared(&mut self.port, &apply.desired);
-        let (wants, plan) = planned.map_err(|error| failed_port(&error))?;
-        let links = plan.links.iter().map(|link| &link.target.name);
-        let parents = plan.actions.iter().filter_map(|action| match action {
-            ibmgr_api::Action::Make { child, .. } => Some(&child.parent.name),
-            ibmgr_api::Action::Remove { child, .. } => Some(&child.parent.name),
-            ibmgr_api::Action::Set { .. } => None,
-        });
-        for link in links.chain(parents) {
-            caller.check(Right::Change, Some(link))?;
+            // That has changed something.
+            let planned = plan_declared(&mut self.port, &apply.desired);
+            (wants, plan) = planned.map_err(|error| failed_port(&error))?;
+            may_apply(caller, &wants, &plan)?;
         }
         if !plan.refused.is_empty() {
             let planned = Planned { wants, plan };
@@ -251,6 +247,27 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Says whether a caller may change each interface that declarations are for, also where all is as declared. What is for
+/// none takes the right to change the host: it can be kept waiting to be confirmed, too, and nobody else applies meanwhile.
+fn may_apply(caller: &Caller, wants: &[LinkWants], plan: &HostPlan) -> Result<(), Failure> {
+    let wanted = wants.iter().map(|wants| &wants.link);
+    let changed = plan.links.iter().map(|link| &link.target.name);
+    let parents = plan.actions.iter().filter_map(|action| match action {
+        Action::Make { child, .. } => Some(&child.parent.name),
+        Action::Remove { child, .. } => Some(&child.parent.name),
+        Action::Set { .. } => None,
+    });
+    let mut is_for_none = true;
+    for link in wanted.chain(changed).chain(parents) {
+        caller.check(Right::Change, Some(link))?;
+        is_for_none = false;
+    }
+    if is_for_none {
+        caller.check(Right::Change, None)?;
+    }
+    Ok(())
 }
 
 const ASKED_FOR: &str = "it was asked for";

@@ -89,8 +89,8 @@ fn statuses(may: &str) -> [u16; 14] {
         read,
         200,
         read,
-        // What it is for is looked at first: nothing may be applied by whoever may write anything.
-        if may.contains("write") { 200 } else { 403 },
+        // What is for no interface is for the host.
+        write,
         write,
         // None waits.
         of("write", 409),
@@ -367,6 +367,43 @@ fn it_does_not_listen_without_tls_or_with_nobody_who_could_ask() {
     refused(&all, "server.pem: ");
     fs::write(home.path("server.pem"), "").unwrap();
     refused(&all, "it has no certificate as PEM");
+}
+
+#[test]
+fn who_may_write_one_interface_applies_to_no_other() {
+    let _net = net();
+    let home = Home::with("");
+    home.authority();
+    let (one, row) = token("one", &format!("{BOTH}\nlinks = [\"*0\"]"));
+    let certificates = format!("[[certificate]]\nname = \"head node\"\n{BOTH}\n");
+    home.secret("tokens.toml", &(row + &certificates));
+    let _daemon = home.start_tls();
+    let apply = |rules: &str, more: &str| {
+        let text = rules.replace('\n', "\\n").replace('"', "\\\"");
+        let body =
+            format!("{{\"sources\": [{{\"file\": \"x.toml\", \"text\": \"{text}\"}}]{more}}}");
+        let mut curl = home.curl("/v1/apply");
+        curl.args(["--header", &format!("Authorization: Bearer {one}")]);
+        curl.args(["--json", &body]);
+        detail(&mut curl)
+    };
+    let of = |link: &str| format!("[[link]]\nmatch = {{ name = \"{link}\" }}\nmtu = 1500\n");
+    // Its own, also when nothing is left to do.
+    for _ in 0..2 {
+        let (status, told) = apply(&of("v0"), "");
+        assert_eq!(status, 200, "{told}");
+    }
+    // Another one, though it is as declared: what it is would be told, and it would be declared so.
+    for rules in [of("v1"), of("v*"), of("v0") + &of("v1")] {
+        let (status, told) = apply(&rules, "");
+        assert_eq!(status, 403, "{rules}{told}");
+        assert!(told.contains("v1: 'token one'"), "{told}");
+    }
+    // None: nobody could apply anything while that waits to be confirmed.
+    for more in ["", ", \"confirm-within-seconds\": 3600"] {
+        let (status, told) = apply("", more);
+        assert_eq!(status, 403, "{told}");
+    }
 }
 
 #[test]

@@ -133,6 +133,8 @@ static const struct ib_device_ops vhca_ops = {
 	.get_dma_mr = vhca_get_dma_mr,
 	.get_link_layer = vhca_get_link_layer,
 	.get_port_immutable = vhca_get_port_immutable,
+	.get_vf_config = vhca_get_vf_config,
+	.get_vf_guid = vhca_get_vf_guid,
 	.modify_ah = vhca_modify_ah,
 	.modify_cq = vhca_modify_cq,
 	.modify_device = vhca_modify_device,
@@ -150,6 +152,8 @@ static const struct ib_device_ops vhca_ops = {
 	.query_qp = vhca_query_qp,
 	.reg_user_mr = vhca_reg_user_mr,
 	.req_notify_cq = vhca_req_notify_cq,
+	.set_vf_guid = vhca_set_vf_guid,
+	.set_vf_link_state = vhca_set_vf_link_state,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, vhca_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, vhca_cq, ibcq),

@@ -263,6 +263,17 @@ void vhca_tap_exit(struct vhca_dev *dev);
 void vhca_tap_take(struct vhca_dev *dev, const struct vhca_pkt *pkt);
 void vhca_tap_add(struct vhca_dev *dev);
 
+/* vf.c */
+int vhca_set_vf_guid(struct ib_device *ibdev, int vf, u32 port, u64 guid,
+		     int type);
+int vhca_get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
+		     struct ifla_vf_guid *node, struct ifla_vf_guid *port_guid);
+int vhca_set_vf_link_state(struct ib_device *ibdev, int vf, u32 port,
+			   int state);
+int vhca_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
+		       struct ifla_vf_info *info);
+void vhca_vfs_add(struct vhca_dev *dev);
+
 /* stats.c */
 long long vhca_stats_read(struct vhca_dev *dev, const char *name);
 int vhca_stats_init(struct vhca_dev *dev);

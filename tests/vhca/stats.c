@@ -159,6 +159,7 @@ void vhca_debugfs_add(struct vhca_dev *dev)
 	debugfs_create_file("stats", 0600, dev->debugfs, dev, &vhca_stats_fops);
 	debugfs_create_file("qps", 0400, dev->debugfs, dev, &vhca_qps_fops);
 	vhca_tap_add(dev);
+	vhca_vfs_add(dev);
 	vhca_faults_add(dev);
 }
 

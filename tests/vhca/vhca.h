@@ -57,6 +57,7 @@
 #define VHCA_PORT_NUM		1
 #define VHCA_NUM_GUIDS		8	/* one GUIDInfo block */
 #define VHCA_NUM_PKEYS		64	/* two P_KeyTable blocks */
+#define VHCA_NUM_VFS		2
 #define VHCA_NUM_VLS		1	/* data VLs beside VL15 */
 #define VHCA_LINK_WIDTH		IB_WIDTH_4X
 #define VHCA_LINK_SPEED		IB_SPEED_QDR
@@ -634,6 +635,13 @@ struct vhca_tap {
 	u32 left;		/* frames still to keep; READ_ONCE() without @lock */
 };
 
+/* What was set for a virtual function; RTNL is held by who sets it. */
+struct vhca_vf {
+	u64 node_guid;
+	u64 port_guid;
+	int link_state;
+};
+
 struct vhca_dev {
 	struct ib_device ibdev;
 	struct platform_device *pdev;
@@ -651,6 +659,7 @@ struct vhca_dev {
 	struct vhca_counters *counters_base;	/* subtracted: the last reset */
 	struct vhca_faults faults;
 	struct vhca_tap tap;
+	struct vhca_vf vfs[VHCA_NUM_VFS];
 	struct dentry *debugfs;
 	bool attached;
 };

@@ -46,4 +46,5 @@ pub mod sysfs;
 pub mod train;
 pub mod txq;
 pub mod verbs;
+mod vf;
 pub mod work;

@@ -112,6 +112,11 @@ impl<D: Driver> Tables<D> {
         ndo_get_stats64: Some(ndo_get_stats64::<D>),
         ndo_get_iflink: Some(ndo_get_iflink::<D>),
         ndo_features_check: Some(ndo_features_check::<D>),
+        ndo_get_vf_config: Some(crate::vf::get_config::<D>),
+        ndo_get_vf_stats: Some(crate::vf::get_stats::<D>),
+        ndo_get_vf_guid: Some(crate::vf::get_guid::<D>),
+        ndo_set_vf_guid: Some(crate::vf::set_guid::<D>),
+        ndo_set_vf_link_state: Some(crate::vf::set_link_state::<D>),
         ..Self::ZERO
     };
 

@@ -42,6 +42,12 @@ pub(super) const TESTS: &[Task] = &[
         looked_up,
     )
     .fabric(Fabric::Managed, 2),
+    Task::new(
+        "batch.virtual_functions",
+        "ip link sets GUIDs and link states of virtual functions, for the HCA to keep",
+        virtual_functions,
+    )
+    .fabric(Fabric::Managed, 2),
 ];
 
 fn kinds(guest: &mut Guest) -> Result {
@@ -178,6 +184,34 @@ fn looked_up(guest: &mut Guest) -> Result {
     ask("0 0xffff 192.0.2.1", "none")?;
     end.ns.run("ip addr del 10.82.0.1/24 dev twin")?;
     ask("0 0xffff 10.82.0.1", "none")?;
+    pair.ping(2, 56)
+}
+
+fn virtual_functions(guest: &mut Guest) -> Result {
+    let pair = ours(guest)?;
+    let end = &pair.a;
+    for line in [
+        "vf 0 node_guid 00:11:22:33:44:55:66:77",
+        "vf 0 port_guid 00:11:22:33:44:55:66:78",
+        "vf 1 state enable",
+    ] {
+        end.ns.run(&format!("ip link set {} {line}", end.dev))?;
+    }
+    guest.same(
+        "what the HCA has",
+        guest.read("/sys/kernel/debug/vhca/vhca0/vfs")?.trim(),
+        "0 node 0011223344556677 port 0011223344556678 state 0\n\
+         1 node 0000000000000000 port 0000000000000000 state 1",
+    )?;
+    end.add_child("kid", 0x8001)?;
+    for (dev, vf, why) in [
+        (end.dev.as_str(), 2, "Invalid argument"),
+        ("kid", 0, "Operation not supported"),
+    ] {
+        let line = format!("ip link set {dev} vf {vf} state enable");
+        let refused = end.ns.attempt(&line, Duration::from_secs(20))?;
+        guest.contains(&line, &refused.stderr, why)?;
+    }
     pair.ping(2, 56)
 }
 

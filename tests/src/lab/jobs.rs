@@ -94,7 +94,12 @@ impl Job {
 }
 
 impl Room {
-    fn open(dir: &Path) -> Result<Self> {
+    /// Makes what a job works with, its folder too.
+    ///
+    /// # Errors
+    ///
+    /// When the root that packs can't be made.
+    pub fn open(dir: &Path) -> Result<Self> {
         super::host::check_powers()?;
         fs::create_dir_all(dir)?;
         let cache = Cache::open()?;

@@ -2,6 +2,7 @@
 //! The table of cases.
 
 mod apply;
+mod boot;
 mod cm;
 mod daemon;
 mod gro;
@@ -34,4 +35,5 @@ pub(super) const ALL: &[Case] = &[
     daemon::DAEMON,
     http::HTTP,
     http::EVENTS,
+    boot::CASE,
 ];

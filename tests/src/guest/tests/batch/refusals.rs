@@ -142,6 +142,8 @@ fn change(end: &End, ipoib: IpoibChange) -> Result<(i32, String)> {
 /// Numbers of attributes: in-tree's 1 to 3, ours from 32 (`driver/core/src/abi.rs`).
 const BATCHING: u16 = 32;
 const BATCH_LIMIT: u16 = 33;
+const GRO_TIMEOUT: u16 = 35;
+const NAPI_DEFER: u16 = 36;
 
 const EINVAL: i32 = 22;
 const ERANGE: i32 = 34;
@@ -175,6 +177,18 @@ fn rtnetlink(guest: &mut Guest) -> Result {
         (
             "limit 2^32-1",
             own(&[(BATCH_LIMIT, u32::MAX)]),
+            ERANGE,
+            "1 to 64",
+        ),
+        (
+            "deferral 2^31",
+            own(&[(NAPI_DEFER, 1 << 31)]),
+            ERANGE,
+            "napi-defer-hard-irqs must be",
+        ),
+        (
+            "a timeout, then bad",
+            own(&[(GRO_TIMEOUT, 20_000), (BATCH_LIMIT, 65)]),
             ERANGE,
             "1 to 64",
         ),
@@ -219,7 +233,7 @@ fn rtnetlink(guest: &mut Guest) -> Result {
         })?;
     }
     // The core hands out numbers up to 49; what nobody defined is not silently ignored.
-    for number in [4, 5, 31, 35, 40, 49] {
+    for number in [4, 5, 31, 37, 40, 49] {
         let name = format!("unknown attribute {number}");
         state.kept(&name, || {
             let (errno, _) = change(end, own(&[(number, 1), (BATCHING, 0)]))?;

@@ -134,9 +134,19 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     daemon.manager.tell("STOPPING=1");
     // Readers of events would wait for ever.
     let _ = stop.send(true);
-    drop(requests);
     daemon.waiting.clear();
-    let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
+    // Whoever was taken before is answered: with systemd's socket the others wait for the next daemon.
+    let last = async {
+        tokio::pin!(ended);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut ended => break,
+                Some(request) = requests.recv() => daemon.take(request),
+            }
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
     tracing::info!("ended; the interfaces stay as they are");
     Ok(())
 }

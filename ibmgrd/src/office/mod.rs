@@ -348,8 +348,8 @@ impl Office {
         };
         let ended = || {
             Failure::new(
-                ErrorCode::Internal,
-                "the daemon is ending: nothing was done",
+                ErrorCode::Busy,
+                "the daemon is ending: nothing was done; try again later",
             )
         };
         match self.requests.try_send(request) {

@@ -44,9 +44,9 @@ impl Readers {
         &self,
         read: impl FnOnce(&mut KernelPort) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let failed = |what: &str| Failure::new(ErrorCode::Internal, what);
         let turn = Arc::clone(&self.lists).acquire_owned().await;
-        let turn = turn.map_err(|_| failed("the daemon is ending"))?;
+        let ending = |_| Failure::new(ErrorCode::Busy, "the daemon is ending; try again later");
+        let turn = turn.map_err(ending)?;
         let readers = self.clone();
         let task = tokio::task::spawn_blocking(move || {
             let done = readers.read(read);
@@ -54,6 +54,6 @@ impl Readers {
             done
         });
         task.await
-            .map_err(|_| failed("reading the kernel broke off"))
+            .map_err(|_| Failure::new(ErrorCode::Internal, "reading the kernel broke off"))
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ibmgr_api::form::LinkForm;
 use jsonschema::Validator;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::client::raw;
@@ -439,6 +440,48 @@ fn requests_are_bounded() {
     home.get("/v1/links").ok();
     let grown = resident(daemon.pid()).saturating_sub(before);
     assert!(grown < 16 * 1024, "{grown} kB more");
+}
+
+#[test]
+fn who_asked_before_the_end_is_answered() {
+    let _net = Net::with_veth();
+    let home = Home::with("");
+    for _ in 0..10 {
+        let daemon = home.start(&[]);
+        let socket = home.path("http.sock");
+        let asking: Vec<_> = (0..8)
+            .map(|_| {
+                let socket = socket.clone();
+                thread::spawn(move || {
+                    let mut heads = Vec::new();
+                    // Until nobody listens any more.
+                    while let Ok(mut stream) = UnixStream::connect(&socket) {
+                        let ask =
+                            b"GET /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+                        let mut answer = Vec::new();
+                        if stream.write_all(ask).is_ok() {
+                            let _ = stream.read_to_end(&mut answer);
+                        }
+                        heads.push(answer.into_iter().take(12).collect::<Vec<u8>>());
+                    }
+                    heads
+                })
+            })
+            .collect();
+        home.get("/v1/status").ok();
+        daemon.signal(Signal::SIGTERM);
+        for one in asking {
+            for head in one.join().unwrap() {
+                // One that was not taken from the socket's queue gets nothing.
+                assert!(
+                    head.is_empty() || head == b"HTTP/1.1 200",
+                    "{}",
+                    String::from_utf8_lossy(&head)
+                );
+            }
+        }
+        drop(daemon);
+    }
 }
 
 #[test]

@@ -297,6 +297,19 @@ netdev_features_t ipoib_h_offloads(bool checksum, bool segment)
 	return features;
 }
 
+/* The list of devices, for who may not wait for RTNL. */
+static DEFINE_MUTEX(ipoib_h_list);
+
+void ipoib_h_list_lock(void)
+{
+	mutex_lock(&ipoib_h_list);
+}
+
+void ipoib_h_list_unlock(void)
+{
+	mutex_unlock(&ipoib_h_list);
+}
+
 /* Says whether a device, or one on top of it such as a bond, has an address. */
 bool ipoib_h_has_address(struct net_device *dev, const struct sockaddr *address)
 {

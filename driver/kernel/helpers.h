@@ -70,6 +70,8 @@ int ipoib_h_restart_syscall(void);
 netdev_features_t ipoib_h_fixed_features(void);
 netdev_features_t ipoib_h_rx_checksum(void);
 netdev_features_t ipoib_h_offloads(bool checksum, bool segment);
+void ipoib_h_list_lock(void);
+void ipoib_h_list_unlock(void);
 bool ipoib_h_has_address(struct net_device *dev, const struct sockaddr *address);
 struct net_device *ipoib_h_dev_get(struct net *net, int ifindex);
 

@@ -9,7 +9,7 @@ use ipoib_core::abi::{
 };
 use ipoib_core::batch::Mode;
 use ipoib_core::limits::{BATCH_LIMIT, CM_COPYBREAK, NAPI_DEFER};
-use ipoib_core::wire::{ADDRESS_LEN, Address, ENCAP_LEN, encap};
+use ipoib_core::wire::{ADDRESS_LEN, ENCAP_LEN, encap};
 use kernel::client;
 use kernel::error::{Errno, Result};
 use kernel::netdev::{Driver, Statistics};
@@ -164,7 +164,11 @@ impl Driver for Port {
         let data = dev.data();
         data.number == port
             && data.link.lock().pkey == pkey | 0x8000
-            && gid.is_none_or(|gid| Address::from_bytes(&dev.address()).gid() == gid)
+            && gid.is_none_or(|[.., a, b, c, d, e, f, g, h]| {
+                // A port has one subnet prefix.
+                let id = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+                data.interface_id.load(Ordering::Relaxed) == id
+            })
     }
 
     fn child(parent: &Dev, attributes: &Attributes<'_>) -> Result<(Self, Tx)> {

@@ -13,7 +13,7 @@ use crate::netdev::{Device, Driver, Private, Rtnl, private};
 use crate::ops::destructor;
 use crate::verbs::Hca;
 
-/// A device of ours, in the list of all; RTNL protects the list.
+/// A device of ours, in the list of all. The list changes under RTNL and [`ListLock`]; either is enough to read it.
 struct Entry {
     next: *mut Self,
     dev: *mut net_device,
@@ -23,6 +23,24 @@ struct Entry {
 }
 
 static DEVICES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// The list does not change while this lives. Nobody waits for anything else while they have it.
+struct ListLock;
+
+impl ListLock {
+    fn take() -> Self {
+        // SAFETY: process context; it is given back by dropping.
+        unsafe { bindings::ipoib_h_list_lock() };
+        Self
+    }
+}
+
+impl Drop for ListLock {
+    fn drop(&mut self) {
+        // SAFETY: taken by `take`.
+        unsafe { bindings::ipoib_h_list_unlock() };
+    }
+}
 
 /// What is told of HCAs.
 pub trait Client {
@@ -228,7 +246,9 @@ pub(crate) unsafe fn register<D: Driver>(
         Errno::check(bindings::register_netdevice(dev)).map_err(|errno| (errno, true))?;
         (*dev).priv_destructor = Some(destructor::<D>);
     }
+    let lock = ListLock::take();
     DEVICES.store(entry.into_raw(), Ordering::Release);
+    drop(lock);
     // SAFETY: the device is registered and RTNL is held.
     D::registered(unsafe { Device::from_raw(dev) });
     Ok(())
@@ -236,8 +256,9 @@ pub(crate) unsafe fn register<D: Driver>(
 
 /// Takes a device off the list; RTNL is held.
 pub(crate) fn forget(dev: *mut net_device) {
+    let _lock = ListLock::take();
     let mut at: *mut *mut Entry = DEVICES.as_ptr();
-    // SAFETY: RTNL protects the list, whose entries are boxes.
+    // SAFETY: RTNL and the lock protect the list, whose entries are boxes.
     unsafe {
         while !(*at).is_null() {
             let entry = *at;
@@ -286,7 +307,8 @@ unsafe extern "C" fn add<C: Client>(raw: *mut ib_device) -> c_int {
 /// Finds the interface that a connection request of the RDMA connection manager came in for: of a port, a partition and a
 /// GID, and of several such the one that has the address. The caller gives the reference back.
 ///
-/// The list wants RTNL; the connection manager asks from a work of its own, and holds no lock that is taken under RTNL.
+/// Not under RTNL: this runs in a work of `ib_cm`, and an interface that goes down waits, under RTNL, for its identifiers'
+/// works, which come after this one in the same queue.
 unsafe extern "C" fn by_params<D: Driver>(
     hca: *mut ib_device,
     port: u32,
@@ -295,13 +317,14 @@ unsafe extern "C" fn by_params<D: Driver>(
     address: *const sockaddr,
     _data: *mut c_void,
 ) -> *mut net_device {
-    let rtnl = Rtnl::lock();
+    let lock = ListLock::take();
     // SAFETY: null or valid.
     let gid = unsafe { gid.as_ref().map(|gid| gid.raw) };
     let (mut found, mut count) = (ptr::null_mut(), 0_u32);
     let (mut holder, mut holders) = (ptr::null_mut(), 0_u32);
     let mut at = DEVICES.load(Ordering::Acquire);
-    // SAFETY: RTNL protects the list, whose devices are ours and registered; the address is null or valid.
+    // SAFETY: the lock protects the list; a device leaves it before its data go, and before its last reference is waited for.
+    // The address is null or valid.
     unsafe {
         while !at.is_null() {
             let dev = (*at).dev;
@@ -321,7 +344,7 @@ unsafe extern "C" fn by_params<D: Driver>(
         if !dev.is_null() {
             bindings::ipoib_h_dev_hold(dev);
         }
-        drop(rtnl);
+        drop(lock);
         dev
     }
 }

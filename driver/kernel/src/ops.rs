@@ -77,7 +77,7 @@ pub trait Driver: Ethtool + Send + Sync + Sized + 'static {
     /// Returns the HCA and the port that an interface is on.
     fn port(dev: &Device<Self>) -> (&Hca, u32);
     /// Says whether an interface is the one of a port, a partition (the bit of full membership does not count) and, where
-    /// one is told, a GID. RTNL is held.
+    /// one is told, a GID. The device is registered, or about to go; RTNL is not held.
     fn answers(dev: &Device<Self>, port: u32, pkey: u16, gid: Option<[u8; 16]>) -> bool;
     /// Makes the data of a child.
     fn child(parent: &Device<Self>, attributes: &Attributes<'_>) -> Result<(Self, Self::Tx)>;
